@@ -105,7 +105,7 @@ class Curve(Value):
                 larger, smaller = (format_size(self.size[down[0] + k]) for k in (1, 0))
                 raise InputError(f"{self}: {name} must not descend, and {larger} takes less than {smaller}")
         if (self.occupancy > self.seconds * (1 + 1e-12)).any():
-            raise InputError(f"{self}: a step occupies its ports no longer than it lasts")
+            raise InputError(f"{self}: a step must not occupy its ports for longer than it lasts")
         if (self.low > self.seconds).any() or (self.high < self.seconds).any():
             raise InputError(f"{self}: seconds must lie between low and high")
 
@@ -169,7 +169,9 @@ class Curves(Value):
         object.__setattr__(self, "curves", tuple(self.curves))
         cases = [_case(curve) for curve in self.curves]
         if ("copy", False, False) not in {case[:3] for case in cases}:
-            raise InputError("curves need one of `copy`, one way, with fresh data: the others fall back on it")
+            raise InputError(
+                "curves must include one of `copy`, one way, with fresh data: the others fall back on it"
+            )
         for i, case in enumerate(cases):
             if case in cases[:i]:
                 raise InputError(f"{self.curves[i]} at {format_size(case[3])} appears twice")

@@ -102,7 +102,7 @@ def expect(seconds: float, what: str, less: str) -> None:
     limit = _limit()
     if not seconds <= limit:
         raise InputError(
-            f"{what} would take about {duration(seconds)}, and the limit is {duration(limit)}: ask for {less}, or set "
+            f"{what} would take about {duration(seconds)}, but the limit is {duration(limit)}: ask for {less}, or set "
             f"{VARIABLE}={float(f'{2 * seconds:.1g}'):g}"
         )
     EXPECTED.what, EXPECTED.seconds = what, seconds
@@ -127,10 +127,10 @@ def expect_bytes(n_bytes: float, what: str, less: str) -> None:
         return
     text, limit, room = f"{what} would take {_gib(n_bytes)} of memory", memory_limit(), available_bytes()
     if n_bytes > room:
-        raise InputError(f"{text}, and {_gib(room)} are free: ask for {less}")
+        raise InputError(f"{text}, but only {_gib(room)} are free: ask for {less}")
     if not n_bytes <= limit:
         way_round = f"{MEMORY_VARIABLE}={float(f'{2 * n_bytes / 2**30:.1g}'):g}GiB"
-        raise InputError(f"{text}, and the limit is {_gib(limit)}: ask for {less}, or set {way_round}")
+        raise InputError(f"{text}, but the limit is {_gib(limit)}: ask for {less}, or set {way_round}")
 
 
 def _gib(n_bytes: float) -> str:

@@ -63,7 +63,7 @@ def parse_bandwidth(text: str, name: str = "bandwidth") -> float:
     if rate > MAX_RATE and unit[0] not in "bB":  # without a prefix it is meant, and what we write ourselves
         is_close = unit[0] in _SMALLER and rate <= 1000 * MAX_RATE
         hint = f"; did you mean {value}{_SMALLER[unit[0]]}{unit[1:]}?" if is_close else ""
-        raise InputError(f"{name} is {text!r}, 10 times the fastest port or more: at most 144Tbps (18TB/s){hint}")
+        raise InputError(f"{name} is {text!r}, and must be at most 144Tbps (18TB/s){hint}")
     return rate
 
 
@@ -141,7 +141,9 @@ def parse_ratio(text: str, name: str = "ratio") -> float:
     if not (other > 0 and 0 < first / other < math.inf):
         raise InputError(f"{name} must be a ratio of positive numbers such as 2:1, got {text!r}")
     if match[2] and first < other:
-        raise InputError(f"{name} has the capacity below first, got {text!r}; did you mean {match[2]}:{match[1]}?")
+        raise InputError(
+            f"{name} must have the larger number first, got {text!r}; did you mean {match[2]}:{match[1]}?"
+        )
     return first / other
 
 

@@ -244,7 +244,7 @@ class FlowPaths:
 
             refuse_curves(self.network, f"method {method!r} takes messages that cost a line", "auto or events")
             if flaps is not None:
-                raise InputError(f"method {method!r} knows no flaps; use auto or events")
+                raise InputError(f"method {method!r} does not simulate flaps; use auto or events")
         if flaps is not None:
             return self._with_flaps(size, flaps, method, starts=starts, framing=framing, trace=trace)
         ways = self._ways(bool(trace)) if method == "auto" else dict.fromkeys(ways_of_method(method), 0.0)
@@ -326,6 +326,4 @@ def _refuse_too_many(paths: FlowPaths, trace: bool) -> None:
         name, n, most = paths.job.schedule.name, paths.n_transfers, costs.MAX_TRANSFERS
         if trace:
             raise InputError(f"{name}: too many messages ({n}; at most {most} are traced)")
-        raise InputError(
-            f"{name}: {n} transfers share links here in no regular way; the event engine is for at most {most}"
-        )
+        raise InputError(f"{name}: {n} transfers share links irregularly; the event engine takes at most {most}")

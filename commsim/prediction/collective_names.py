@@ -118,7 +118,7 @@ def spelled_out(spec: str, operation: str | None) -> str:
     parameters = rest.split(",")
     names = [part.partition("=")[2].strip() for part in parameters if part.partition("=")[0].strip() == "operation"]
     if len({*names, *([operation] if operation else ())}) > 1:
-        raise InputError(f"{spec!r} is of another operation than {operation or names[0]}: give one")
+        raise InputError(f"{spec!r} names another operation than {operation or names[0]}: give only one")
     if names:
         operation = known_operation(names[0]).name
         rest = ",".join(part for part in parameters if part.partition("=")[0].strip() != "operation")
@@ -258,8 +258,7 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
         if name not in COLLECTIVES:
             if Path(name).suffix in house().schedules:
                 raise InputError(
-                    f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
-                    "what is taken here"
+                    f"{name} is a file of another tool; convert it with `commsim schedule import {name} -o FILE.npz`"
                 )
             _refuse_operation(name)
         return COLLECTIVES[name], raw
@@ -291,7 +290,9 @@ def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
             check_builder(build, n_ranks, **parameters)
             schedule = build(n_ranks, **parameters)
             if schedule.n_ranks != n_ranks:
-                raise InputError(f"{build.__name__} was called for {n_ranks} ranks and made {schedule.n_ranks}")
+                raise InputError(
+                    f"{build.__name__} was called for {n_ranks} ranks and returned {schedule.n_ranks}"
+                )
         return schedule
 
     return call

@@ -86,8 +86,8 @@ def load_network(text: str) -> Network:
     if name in PRESETS:
         return build_preset(name, raw)
     if is_there(text) or "/" in name:
-        raise InputError(f"{text}: no file of a network; its own end with {', '.join(SUFFIXES)}, and `commsim topo "
-                         "formats` lists those of others")  # fmt: skip
+        raise InputError(f"{text}: not a file of a network; commsim's end with {', '.join(SUFFIXES)}, and `commsim "
+                         "topo formats` lists those of other tools")  # fmt: skip
     close = close_names(name, PRESETS) or named_so(name)
     if name not in TOPOLOGIES and not close_names(name, TOPOLOGIES) and close:
         raise InputError(f"unknown topology {name!r}; did you mean {' or '.join(close)}? (commsim topo presets)")
@@ -100,7 +100,7 @@ def _refuse_several(name: str, raw: Mapping[str, str]) -> None:
     if "machines" in raw:
         others = ",".join(f"{key}={value}" for key, value in raw.items() if key != "machines")
         machine = f"{name}:{others}" if others else name
-        raise InputError(f"{name} is one machine; several hang on a fabric: {machine}@star:machines={raw['machines']}")
+        raise InputError(f"{name} is one machine; a fabric joins several: {machine}@star:machines={raw['machines']}")
 
 
 def _of_another_tool(text: str) -> Network | None:
@@ -176,7 +176,7 @@ def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
         holds = TOPOLOGIES[name].metadata["holds_machines"]
         machine = raw.get("preset", "dgx-h100") if holds else f"{(hosts or ['nvswitch_host'])[0]}:n_gpus=1"
         how = f"{machine}{',' if ':' in machine else ':'}{text}@{name}:..."
-        raise InputError(f"{name} has no parameter {key!r}; it is one of the machines: {how}")
+        raise InputError(f"{name} has no parameter {key!r}; machines have it: {how}")
 
 
 def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:

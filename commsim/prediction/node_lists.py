@@ -92,7 +92,7 @@ def _lines_of(text: str, network: Network) -> list[tuple[str, str]]:
     content = [line.partition("#")[0].strip() for line in read_text(text).splitlines()]
     lines = [(f"{text}, line {i}", line) for i, line in enumerate(content, 1) if line]
     if not lines:
-        raise InputError(f"{text}: names no machine: it is empty")
+        raise InputError(f"{text}: is empty; it must name machines")
     return lines
 
 

@@ -250,7 +250,7 @@ class Wish:
             If the engine is ``auto``.
         """
         if self.engine == AUTO:
-            raise InputError(f"{what}: no errors are known with it; choose one by hand, such as engine flow")
+            raise InputError(f"{what}: errors of engines are not known for it; choose an engine, such as engine flow")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

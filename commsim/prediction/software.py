@@ -182,5 +182,5 @@ def software(name: str) -> Software:
         If the name is unknown, or nobody measured that software so that it has a number.
     """
     if (without := _tables().get(name, {}).get("no_number")) is not None:
-        raise InputError(f"software {name} has no number: {without}")
+        raise InputError(f"software {name} has no measured rate: {without}")
     return look_up("software", name, known_software())

@@ -100,7 +100,7 @@ def aggregation_tree(
     if root is None:
         root = _best_root(network, beside, tuple(dict.fromkeys(way[-1] for way in ways)), where, turn)
     elif not 0 <= root < network.n_nodes or network.kind[root] != SWITCH:
-        raise InputError(f"{network.name}: the root of an aggregation tree is a switch, got node {root}")
+        raise InputError(f"{network.name}: the root of an aggregation tree must be a switch, got node {root}")
     above = _parents(network, beside, root, turn)
     paths = [_path_from(network, above, way, root) for way in ways]
     tree = _tree(network, _joins(paths, root, edges_only, where), paths)
@@ -131,7 +131,7 @@ def host_tree(network: Network, workers: tuple[int, ...], host: int, *, turn: in
     """
     _require_workers(workers)
     if not 0 <= host < network.n_nodes or host not in network.endpoints:
-        raise InputError(f"{network.name}: this aggregator is a host, got node {host}")
+        raise InputError(f"{network.name}: this aggregator must be a host, got node {host}")
     above = _parents(network, _neighbours(network), host, turn)
     return _tree(network, [host], [_path_from(network, above, [worker], host) for worker in workers])
 

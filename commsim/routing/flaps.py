@@ -167,7 +167,7 @@ def _read_flap(text: str, network: Network) -> Flap:
     else:
         node = find_node(network, name)
         if network.kind[node] != SWITCH:
-            raise InputError(f"flap switch:NAME takes a switch, and {name} of {network.name} is none")
+            raise InputError(f"flap switch:NAME takes a switch, but {name} of {network.name} is not one")
         links = np.flatnonzero((network.src == node) | (network.dst == node))
     both = np.unique(np.concatenate((links, partners(network)[links])))
     at, lasts = parse_time(start, "flap: the start"), parse_time(length, "flap: the length")

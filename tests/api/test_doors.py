@@ -450,7 +450,7 @@ FLAPS = {"flap": ["link:leaf0:spine0@10us+20us"]}
         ((*GROUPS, "--start-jitter", "1us"), IN_GROUPS | {"start_jitter": "1us"},
          "start jitter is not modelled for groups"),
         ((*GROUPS, "--engine", "auto", "--tolerance", "10%"), IN_GROUPS | {"engine": "auto", "tolerance": 0.1},
-         "groups: no errors are known with it; choose one by hand, such as engine flow"),
+         "groups: errors of engines are not known for it; choose an engine, such as engine flow"),
         ((*COMPRESSOR, *FLAP), COMPRESSED | FLAPS, "flap is not modelled for compressed gradients"),
     ],
 )  # fmt: skip

@@ -122,7 +122,7 @@ def collective_file(body, operation="all_reduce", parameters="n_ranks: int"):
         (collective_file("return Program(n_ranks, 1).build()", "all_redce"), "unknown operation 'all_redce'"),
         (collective_file("return Program(n_ranks, 1).build()", "custom"), "has no postcondition to check"),
         (collective_file("return Program(ranks, 1).build()", parameters="ranks: int"), "must take n_ranks first"),
-        (collective_file("return Program(1, 1).build()"), "mine was called for 4 ranks and made 1"),
+        (collective_file("return Program(1, 1).build()"), "mine was called for 4 ranks and returned 1"),
         (collective_file("pass").replace("mine", "ring_all_reduce"), "two functions are registered"),
         ("", "registers no collective"),
         ("1 +", "SyntaxError"),
@@ -244,7 +244,7 @@ def test_a_report_does_not_execute_the_code_of_a_placement(commsim, files):
     commsim.results(*f"run --collective ring_all_reduce --topology {STAR} --placement own.py -b 1M -e 1M".split())
     (files / "own.py").write_text("raise SystemExit('executed')")
     assert commsim("report", files / "results.json", "-o", "r.html").code == 0
-    assert "data does not execute code" in (files / "r.html").read_text() + commsim.out
+    assert "a data file cannot execute code" in (files / "r.html").read_text() + commsim.out
 
 
 def test_an_own_collective_that_cannot_be_built_is_named_in_the_error(commsim, files):

@@ -448,19 +448,25 @@ def test_it_runs_the_engine_that_it_chose_and_says_why(commsim):
         (["--engine", "auto", "--tolerance", "much"], "--tolerance must be a share such as 1% or 0.01, got 'much'"),
         (["--engine", "auto", "--tolerance", "0"], "a tolerance is a relative error above 0"),
         (["--engine", "auto", "--tolerance", "1", "--ecn", "0B"], "--ecn needs engine packet, got engine auto"),
-        (["--engine", "auto", "--tolerance", "1", "--operation", "all_reduce"], "a ranking: no errors are known"),
-        (["--engine", "auto", "--tolerance", "1", "--start-jitter", "1ms"], "--start-jitter: no errors are known"),
+        (
+            ["--engine", "auto", "--tolerance", "1", "--operation", "all_reduce"],
+            "a ranking: errors of engines are not known",
+        ),
+        (
+            ["--engine", "auto", "--tolerance", "1", "--start-jitter", "1ms"],
+            "--start-jitter: errors of engines are not known",
+        ),
         (
             ["--engine", "auto", "--tolerance", "1", "--group", "0,1"],
-            "groups: no errors are known",
+            "groups: errors of engines are not known",
         ),
         (
             ["--engine", "auto", "--tolerance", "1", "ring_all_gather", "--compressor", "top_k:density=0.01"],
-            "compressed gradients: no errors are known",
+            "compressed gradients: errors of engines are not known",
         ),
         (
             ["--engine", "auto", "--tolerance", "1", "--operation", "all_reduce", "--algorithm", "ring_all_reduce"],
-            "a ranking: no errors are known",
+            "a ranking: errors of engines are not known",
         ),
         (["--engine", "auto", "--tolerance", "10%", "-b", "4T", "-e", "4T"], "4 TiB: compared were 64 KiB to"),
     ],

@@ -70,7 +70,7 @@ def test_bounds_lie_around_the_curve() -> None:
         ({"seconds": [1e-6, 3e-6, 2e-6, 4e-6, 5e-6, 6e-6]}, "must not descend, and 16 KiB takes less than 4 KiB"),
         ({"seconds": np.zeros(6)}, "must be positive and finite"),
         ({"size": SIZES[::-1], "seconds": np.ones(6)}, "sizes must ascend"),
-        ({"seconds": np.ones(6), "occupancy": 2 * np.ones(6)}, "occupies its ports no longer than it lasts"),
+        ({"seconds": np.ones(6), "occupancy": 2 * np.ones(6)}, "must not occupy its ports for longer than it lasts"),
         ({"seconds": np.ones(6), "low": 2 * np.ones(6)}, "between low and high"),
         ({"seconds": np.ones(6), "step": "send"}, "one of copy, reduce, local, start"),
     ],
@@ -81,7 +81,7 @@ def test_a_wrong_curve_is_refused(wrong, message) -> None:
 
 
 def test_curves_without_a_plain_copy_or_with_one_twice_are_refused() -> None:
-    with pytest.raises(InputError, match="need one of `copy`, one way, with fresh data"):
+    with pytest.raises(InputError, match="must include one of `copy`, one way, with fresh data"):
         Curves((copy(SIZES, step="reduce"),))
     with pytest.raises(InputError, match="appears twice"):
         Curves((copy(SIZES), copy(2 * SIZES)))

@@ -169,7 +169,7 @@ def test_a_negative_seed_is_refused():
 
 
 def test_where_nothing_can_fail_it_is_said_so():
-    with pytest.raises(InputError, match=r"no links between nodes of star:.* that forward, .*; name a cable: link:h0:"):
+    with pytest.raises(InputError, match=r"no links .* that forward to draw from; name a cable: link:h0:"):
         fail_random(star(4), "links", 0.5)
     with pytest.raises(InputError, match=r"no switches of torus:"):
         fail_random(torus((2, 2)), "switches", 1)
@@ -177,7 +177,7 @@ def test_where_nothing_can_fail_it_is_said_so():
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("h0", "h0 is no switch: host:h0 takes a host out of service"), ("spline0", "did you mean spine0")],
+    [("h0", "h0 is not a switch: host:h0 takes a host out of service"), ("spline0", "did you mean spine0")],
 )
 def test_only_a_switch_fails_as_a_switch(name, message):
     with pytest.raises(InputError, match=message):
@@ -189,7 +189,7 @@ def test_a_host_fails_with_all_its_links():
     left = fail_hosts(network, ["h2"])
     assert set(link_names(network)) - set(link_names(left)) == {"h2:leaf1", "leaf1:h2"}
     assert left.name == f"{network.name} without h2"
-    for name, message in (("leaf0", "leaf0 is no host, but a switch"), ("h9", "has no host 'h9'; hosts are h0 to h")):
+    for name, message in (("leaf0", "leaf0 is not a host but a switch"), ("h9", "has no host 'h9'; hosts are h0 to h")):
         with pytest.raises(InputError, match=message):
             fail_hosts(network, [name])
 
@@ -199,7 +199,7 @@ def test_a_machine_fails_with_all_that_is_in_it():
     left = fail_hosts(network, ["m1"])
     gone = set(link_names(network)) - set(link_names(left))
     assert gone == {name for name in link_names(network) if "m1." in name}
-    with pytest.raises(InputError, match=r"m1\.gpu0 is no host, but a part of host m1"):
+    with pytest.raises(InputError, match=r"m1\.gpu0 is not a host but a part of host m1"):
         fail_hosts(network, ["m1.gpu0"])
 
 
@@ -233,9 +233,9 @@ def test_a_part_of_the_cables_is_drawn(part, seed, factor):
     [
         ({"factor": 0.0, "part": 1}, "links are scaled by a positive factor, got 0"),
         ({"factor": float("inf"), "part": 1}, "positive factor, got inf"),
-        ({"factor": 2.0}, "by a pattern, or by how many there are; by one of the two"),
-        ({"factor": 2.0, "part": 1, "pattern": "*"}, "by one of the two"),
-        ({"factor": 2.0, "pattern": "x*"}, "has no link like 'x\\*'; they are called as in h0:leaf0"),
+        ({"factor": 2.0}, "by a pattern or by their number, not by both"),
+        ({"factor": 2.0, "part": 1, "pattern": "*"}, "not by both"),
+        ({"factor": 2.0, "pattern": "x*"}, "has no link like 'x\\*'; names of links are such as h0:leaf0"),
         ({"factor": 2.0, "part": 5}, "there are 4 links between nodes .* that forward, got 5"),
     ],
 )

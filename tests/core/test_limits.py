@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 
 def test_work_of_more_than_the_limit_is_refused_with_its_estimate_and_the_way_round(monkeypatch):
     monkeypatch.delenv(limits.VARIABLE, raising=False)
-    with pytest.raises(InputError, match=r"counting would take about 2 h, and the limit is 60 min: ask for less of it"):
+    with pytest.raises(InputError, match=r"counting would take about 2 h, but the limit is 60 min: ask for less of it"):
         limits.expect(7200.0, "counting", "less of it")
     with pytest.raises(InputError, match="COMMSIM_MAX_SECONDS=10000"):
         limits.expect(7200.0, "counting", "less of it")
@@ -35,7 +35,7 @@ def test_an_estimate_that_is_no_number_is_refused(monkeypatch):
 def test_tables_larger_than_what_is_free_are_refused(monkeypatch):
     monkeypatch.setattr(limits, "available_bytes", lambda: 2.0**30)
     limits.expect_bytes(2.0**30, "a log", "less")
-    with pytest.raises(InputError, match=r"a log would take 2 GiB of memory, and 1 GiB are free: ask for less"):
+    with pytest.raises(InputError, match=r"a log would take 2 GiB of memory, but only 1 GiB are free: ask for less"):
         limits.expect_bytes(2.0**31, "a log", "less")
 
 
@@ -43,7 +43,7 @@ def test_tables_that_nobody_can_mean_are_refused_though_they_are_free_unless_the
     monkeypatch.setattr(limits, "available_bytes", lambda: 2.0**40)
     monkeypatch.delenv(limits.MEMORY_VARIABLE, raising=False)
     limits.expect_bytes(2.0**33, "a log", "less")
-    with pytest.raises(InputError, match=r"would take 16 GiB .*, and the limit is 8 GiB: ask for less, or set COMMSIM"):
+    with pytest.raises(InputError, match=r"would take 16 GiB .*, but the limit is 8 GiB: ask for less, or set COMMSIM"):
         limits.expect_bytes(2.0**34, "a log", "less")
     monkeypatch.setenv(limits.MEMORY_VARIABLE, "32GiB")
     limits.expect_bytes(2.0**34, "a log", "less")

@@ -176,9 +176,14 @@ def test_hosts_that_forward_become_nics_that_do():
 @pytest.mark.parametrize(
     ("fabric", "machine", "ports", "message"),
     [
-        (star(3), SMALL, None, r"star:.* has 3 ports for hosts, which is no multiple of the 2 NICs of nvswitch_host:"),
+        (
+            star(3),
+            SMALL,
+            None,
+            r"star:.* has 3 ports for hosts, which is not a multiple of the 2 NICs of nvswitch_host:",
+        ),
         (star(4), nvswitch_host(n_nics=0), None, "nvswitch_host:.* has no NIC and cannot be attached to star"),
-        (SMALL, SMALL, None, "nvswitch_host:.* is no fabric for machines: gpu0 is a gpu, not a host or a switch"),
+        (SMALL, SMALL, None, "nvswitch_host:.* cannot join machines: gpu0 is a gpu, not a host or a switch"),
         (star(4), SMALL, [[0, 1], [1, 2]], "ports must name each of the 4 hosts of star:.* exactly once"),
         (star(4), SMALL, [[0, 1]], "ports must name each of the 4 hosts"),
     ],

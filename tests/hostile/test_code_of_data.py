@@ -32,7 +32,7 @@ import os
 open("ran", "w").close()
 from collectives import COLLECTIVES
 """
-REFUSED = "does not execute code|is code, which is executed with --allow-code|must be `python FILE.py`"
+REFUSED = "cannot execute code|is code, which is executed with --allow-code|must be `python FILE.py`"
 # Two ports of a switch and one of a machine, and two cables: all the others have the same fields.
 LLDP = {
     name: {"lldp": {"interface": json.loads((INPUTS / "lldp.json").read_text())[name]["lldp"]["interface"][:few]}}
@@ -312,7 +312,7 @@ def test_flags_and_callers_of_python_execute_what_they_name(own, capsys):
     )
     assert commsim.load_network(Path("four.py")).n_nodes == 8
     for text in ("line.py:n_hosts=3", f"{OwnFile('line.py')}:n_hosts=3", OwnFile("line.py") + ":n_hosts=3"):
-        with pytest.raises(InputError, match=r"line.py: data does not execute code: .*cs\.OwnFile"):
+        with pytest.raises(InputError, match=r"line.py: a data file cannot execute code: .*cs\.OwnFile"):
             commsim.load_network(text)
     assert isinstance(derived(OwnFile("a.py@b"), "b"), OwnFile)
     assert not isinstance(derived("a.py@b", "b"), OwnFile)
@@ -364,6 +364,6 @@ def test_code_is_executed_and_allowed_in_few_places():
         "commsim/core/spec.py", "commsim/core/files/own_files.py",  # of what is one, or with a list of files
         "commsim/cli/flags/__init__.py", "commsim/prediction/python_values.py",  # what flags say, and paths of callers
     }  # fmt: skip
-    with pytest.raises(InputError, match="does not execute"), contextlib.redirect_stdout(io.StringIO()):
+    with pytest.raises(InputError, match="cannot execute"), contextlib.redirect_stdout(io.StringIO()):
         own_entry(commsim.COLLECTIVES, f"{Path(__file__).with_name('own.py')}:x")
     assert sys.flags.optimize < 1

@@ -234,7 +234,7 @@ ELSEWHERE = {
     "workload share --shifts",
 }
 KINDS = {"pipe": os.mkfifo, "endless": lambda path: path.symlink_to("/dev/zero")}
-SAYS = r"not a regular file|[Ii]s a directory|not a directory|no sweep is here|no readable|folder without|not a file"
+SAYS = r"not a regular file|[Ii]s a directory|not a directory|of a sweep|no readable|folder without|not a file"
 LINES = [line for line in INPUTS.splitlines() if line]
 
 

@@ -232,7 +232,7 @@ def test_systems_that_cannot_skip_blocks_are_refused(name: str, options: dict[st
 def test_only_a_host_aggregates_alone() -> None:
     network = star(3)
     switch = int(np.setdiff1d(np.arange(network.n_nodes), network.endpoints)[0])
-    with pytest.raises(InputError, match="this aggregator is a host, got node"):
+    with pytest.raises(InputError, match="this aggregator must be a host, got node"):
         host_tree(network, tuple(network.endpoints.tolist()), switch)
     tree = host_tree(network, tuple(network.endpoints.tolist()), int(network.endpoints[1]))
     assert (tree.nodes, tree.fan_in) == ((network.endpoints[1],), (3,))

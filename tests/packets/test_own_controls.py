@@ -49,12 +49,12 @@ def test_constants_change_the_window(files):
 
 def test_a_file_is_executed_only_by_a_flag_or_a_caller(files):
     (files / "aimd.py").write_text("open('ran', 'w').close()\n" + EXAMPLE)
-    with pytest.raises(cs.InputError, match=r"aimd\.py: data does not execute code"):
+    with pytest.raises(cs.InputError, match=r"aimd\.py: a data file cannot execute code"):
         transport_of("./aimd.py")
     assert not (files / "ran").exists()
     transport_of(OwnFile("./aimd.py"))
     assert (files / "ran").exists()
-    with pytest.raises(cs.InputError, match="data does not execute code"):  # also once it was executed
+    with pytest.raises(cs.InputError, match="a data file cannot execute code"):  # also once it was executed
         transport_of("./aimd.py")
 
 

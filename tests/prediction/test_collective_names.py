@@ -68,7 +68,7 @@ def test_the_alias_of_a_library_takes_the_operation():
     """`nccl:operation=all_to_all` was refused with "did you mean version?"."""
     assert spelled_out("nccl:operation=all_to_all", None) == "nccl_all_to_all"
     assert spelled_out("nccl:version=2.27, operation=broadcast", "broadcast") == "nccl_broadcast:version=2.27"
-    with pytest.raises(InputError, match=r"of another operation than all_reduce: give one"):
+    with pytest.raises(InputError, match=r"names another operation than all_reduce: give only one"):
         spelled_out("nccl:operation=all_to_all", "all_reduce")
     with pytest.raises(InputError, match=r"unknown operation 'alltoall'; did you mean all_to_all"):
         spelled_out("nccl:operation=alltoall", None)

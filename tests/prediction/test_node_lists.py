@@ -108,6 +108,6 @@ def test_a_wrong_list_is_refused_in_one_line(commsim, text, what):
 
 def test_an_empty_host_file_and_a_wrong_line_are_named(commsim, tmp_path):
     path = tmp_path / "hosts.txt"
-    for text, what in (("", "hosts.txt: names no machine: it is empty"), ("m0\nnode7\n", "hosts.txt, line 2: ")):
+    for text, what in (("", "hosts.txt: is empty; it must name machines"), ("m0\nnode7\n", "hosts.txt, line 2: ")):
         path.write_text(text)
         assert what in commsim.refuses("run", "nccl", "--topology", MACHINES, "--placement", str(path))

@@ -208,7 +208,7 @@ def test_engines_agree_on_messages_that_are_announced(collective):
 
 @pytest.mark.parametrize("name", ["mpi-efa", "mpi-tcp", "mpi-shared-memory"])
 def test_software_that_nobody_measured_has_no_number(name):
-    with pytest.raises(InputError, match=f"software {name} has no number: .*commsim calibrate"):
+    with pytest.raises(InputError, match=f"software {name} has no measured rate: .*commsim calibrate"):
         cs.predict("ring_all_reduce", "star:n_hosts=4", "1MiB", software=name)
 
 

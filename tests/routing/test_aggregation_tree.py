@@ -78,5 +78,5 @@ def test_a_network_without_switches_is_refused() -> None:
 def test_a_root_that_is_no_switch_is_refused() -> None:
     network = load_network(NETWORKS[0])
     host = int(network.endpoints[0])
-    with pytest.raises(InputError, match="the root of an aggregation tree is a switch"):
+    with pytest.raises(InputError, match="the root of an aggregation tree must be a switch"):
         aggregation_tree(network, tuple(network.endpoints.tolist()), root=host)

@@ -100,7 +100,7 @@ def test_aggregators_that_are_chosen_keep_their_order():
     [
         (["spine0", "spine1"], "an aggregator on spine1, where no paths of ranks join"),
         (["spine0", "leaf0", "leaf0"], "two aggregators on one switch"),
-        (["h0"], "the root of an aggregation tree is a switch"),
+        (["h0"], "the root of an aggregation tree must be a switch"),
     ],
 )
 def test_aggregators_that_are_chosen_where_they_are_of_no_use_are_refused(names, message):

@@ -163,7 +163,7 @@ def test_pipes_and_directories_are_refused_and_not_waited_for(tmp_path, make, na
         ("UPDATE description SET text = '['", "not the description of a sweep"),
         ("DELETE FROM description", "not the description of a sweep"),
         ("UPDATE columns SET name = 'tine_s' WHERE name = 'time_s'", "a column's name is damaged: 'tine_s'"),
-        ("INSERT INTO columns VALUES ('more', 1)", "a column's name is damaged: 'more' is not what was written"),
+        ("INSERT INTO columns VALUES ('more', 1)", "a column's name is damaged: 'more' differs from what was written"),
     ],
 )  # fmt: skip
 def test_what_is_no_store_of_a_sweep_is_refused(tmp_path, change, message):
@@ -231,7 +231,7 @@ def test_a_damaged_row_is_named_also_when_the_sweep_goes_on(tmp_path):
 
 def test_a_store_that_is_just_being_made_has_no_sweep_yet(tmp_path):
     (tmp_path / "sweep.sqlite").write_bytes(b"")
-    with pytest.raises(InputError, match="no sweep is here yet"):
+    with pytest.raises(InputError, match="has no sweep yet"):
         read_table(tmp_path)
     opened(tmp_path).close()
     assert orders(tmp_path) == []
@@ -254,7 +254,7 @@ def test_parameters_of_no_known_kind_are_refused(tmp_path, parameters):
 
 
 def test_a_directory_without_a_sweep_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"no sweep is here, it has no sweep.sqlite"):
+    with pytest.raises(InputError, match=r"not the folder of a sweep, since it has no sweep.sqlite"):
         read_table(tmp_path)
 
 

@@ -22,8 +22,8 @@ class Placing(Flags):
     )
     placement: str | None = flag(
         metavar="NAME|LIST|FILE",
-        help="packed, spread, random or another strategy; machines such as m[0-7,16]; or a host file or another file "
-        "(default: packed)",
+        help="packed, spread, random or another strategy; machines such as m[0-7,16]; a host file; or a saved "
+        "placement (default: packed)",
     )
 
 

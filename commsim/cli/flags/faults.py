@@ -25,8 +25,8 @@ class Faults(Flags):
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
-        help="multiply the rate of cables: link:PATTERN=0.5, nic:m0.nic0=0.5 or links:10%%=0.5; a rate gives the part "
-        "of that of the cable: nic:m0.nic0=200Gbps; repeatable",
+        help="multiply the rate of cables: link:PATTERN=0.5, nic:m0.nic0=0.5 or links:10%%=0.5; or set the rate as "
+        "sold: nic:m0.nic0=200Gbps; repeatable",
     )
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
 
@@ -37,8 +37,8 @@ class Hashes(Flags):
     TITLE: ClassVar[str] = "faults"
     hashes: int | None = flag(
         metavar="N",
-        help="number of hashes of ECMP; if they change the time, it is the median over them (default: 8, or 3 if one "
-        "takes seconds; more while all give the same time and cables have unequal rates); 1 uses the hash of --seed",
+        help="number of hashes of ECMP; a time is the median over them (default: 8; 3 if one takes seconds; more if "
+        "cables have unequal rates and all hashes give the same time); 1: only the hash of --seed",
     )
 
 

@@ -105,7 +105,7 @@ def host_nodes(network: Network, name: str) -> list[int]:
         known = f"{hosts[0]} to {hosts[-1]}" if len(hosts) > 1 else "".join(hosts)
         raise InputError(f"{network.name} has no host {name!r}; hosts are {known}") from None
     what = "a switch" if network.kind[node] == SWITCH else f"a part of host {host_names(network)[node]}"
-    raise InputError(f"{network.name}: {name} is no host, but {what}")
+    raise InputError(f"{network.name}: {name} is not a host but {what}")
 
 
 def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> NDArray[np.int64]:
@@ -155,7 +155,7 @@ def draw_cables(network: Network, part: float, seed: int = 0) -> NDArray[np.int6
     if isinstance(part, float) and part > 1 and not len(cables):
         raise InputError(f"a part of the {what} is at most 100%, got {100 * part:g}%")
     if not len(cables) and len(others):
-        raise InputError(f"no {what}, to draw from; name a cable: link:{network.link_name(int(others[0]))}")
+        raise InputError(f"no {what} to draw from; name a cable: link:{network.link_name(int(others[0]))}")
     return draw(cables, part, seed, what)
 
 
@@ -218,7 +218,7 @@ def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
         return network
     for node in nodes[network.kind[nodes] != SWITCH]:
         hint = f": host:{network.nodes[node]} takes a host out of service" if network.kind[node] == HOST else ""
-        raise InputError(f"{network.name}: {network.nodes[node]} is no switch{hint}")
+        raise InputError(f"{network.name}: {network.nodes[node]} is not a switch{hint}")
     dead = np.zeros(network.n_nodes, np.bool_)
     dead[nodes] = True
     few = len(nodes) <= _MAX_NAMES

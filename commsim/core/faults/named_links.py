@@ -50,7 +50,7 @@ def nic_links(network: Network, name: str) -> NDArray[np.int64]:
     nics = np.flatnonzero(network.kind == NIC)
     if not nics.size:
         cable = f"; a host's cable is named as in link:{network.link_name(0)}" if network.n_links else ""
-        raise InputError(f"{network.name} has no NICs beside its hosts{cable}")
+        raise InputError(f"{network.name} has no nodes that are NICs{cable}")
     chosen = [nic for nic in nics.tolist() if fnmatchcase(network.nodes[nic], name)]
     if not chosen:
         known = f"{network.nodes[nics[0]]} to {network.nodes[nics[-1]]}"

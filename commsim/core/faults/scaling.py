@@ -56,7 +56,7 @@ def scale_links(
     elif part is not None and pattern is None:
         links = draw_cables(network, part, seed)
     else:
-        raise InputError("links to scale are named by a pattern, or by how many there are; by one of the two")
+        raise InputError("name the links to scale by a pattern or by their number, not by both")
     scaled = np.zeros(network.n_links, np.bool_)
     scaled[links] = scaled[partners(network)[links]] = True
     n = int(np.count_nonzero(scaled & (np.arange(network.n_links) <= partners(network))))

@@ -151,7 +151,7 @@ def _rows(
     except csv.Error as error:
         raise InputError(f"{path}, line {table.line_num}: {error}") from None
     if columns is None:
-        raise InputError(f"{path}: is empty; the first line names the columns")
+        raise InputError(f"{path}: is empty; the first line must name the columns")
 
 
 def _whole_lines(path: Path, stream: Iterator[str]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _whole_lines(path: Path, stream: Iterator[str]) -> Iterator[str]:
         yield line
     if line[-1] not in "\r\n":
         raise InputError(
-            f"{path}: the last line has no line break, so that it may be cut off in its last cell; end it with one"
+            f"{path}: the last line has no line break, so its last cell may be cut off; end the file with a line break"
         )
 
 

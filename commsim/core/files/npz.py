@@ -49,7 +49,7 @@ def read_arrays(path: str | Path, limit: int | None = None, only: str = "") -> d
         with warnings.catch_warnings(action="error"), np.load(path, allow_pickle=False) as arrays:
             by_name = {name: arrays[name] for name in arrays.files if only in ("", name)}
         if not all(isinstance(array, np.ndarray) for array in by_name.values()):
-            raise InputError(f"{path}: holds something that is no array")
+            raise InputError(f"{path}: contains an object that is not an array")
         return by_name
     except InputError:
         raise

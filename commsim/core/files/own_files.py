@@ -95,8 +95,8 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
         raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
     if not isinstance(text, OwnFile):
         raise InputError(
-            f"{printable(shorten(match[1]))}: data does not execute code: name the file with a flag, or in Python with "
-            "cs.OwnFile(...)"
+            f"{printable(shorten(match[1]))}: a data file cannot execute code: name the file with a flag, or in "
+            "Python with cs.OwnFile(...)"
         )
     path, (name, rest) = Path(match[1]), _split(match[2] or "")
     raw = split_spec(f"{name or path.stem}:{rest}")[1]

@@ -123,7 +123,7 @@ def write_placement(placement: Placement, path: str | Path, network: Network | N
         write_archive(path, "placement", {}, arrays)
         return
     if network is None:
-        raise InputError(f"{path}: a placement is saved by the names of nodes, so its network is needed, or .npz")
+        raise InputError(f"{path}: a placement is saved by names of nodes: give its network, or save it as .npz")
     _require_on(placement, path, network)
     tree: dict[str, Any] = {"schema": 1, "placement": [network.nodes[node] for node in placement.nodes]}
     if routes is not None:
@@ -208,7 +208,9 @@ def _take_routes(archive: Archive, n_links: int | None = None) -> PinnedRoutes |
     if n_links is not None and link.size and not 0 <= link.min() <= link.max() < n_links:
         raise InputError(f"{archive.path}: route_link must be 0..{n_links - 1}, got {link.min()} to {link.max()}")
     if len(ends) % 3:
-        raise InputError(f"{archive.path}: route_ends must hold sender, receiver and channel of each, got {len(ends)}")
+        raise InputError(
+            f"{archive.path}: route_ends must hold sender, receiver, channel of each route, got {len(ends)}"
+        )
     try:
         return PinnedRoutes(ends, first, link)
     except InputError as error:

@@ -183,7 +183,7 @@ def _take_orders(
         found.append((parts[:n].reshape(shape), of_row[:size]))
         parts, of_row = parts[n:], of_row[size:]
     if len(found) < len(shapes) or len(parts) or len(of_row):
-        raise InputError(f"{archive.path}: orders and order_of_row must hold what the blocks say that they have")
+        raise InputError(f"{archive.path}: orders and order_of_row must have the sizes that the blocks state")
     return found
 
 

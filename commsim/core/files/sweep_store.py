@@ -137,7 +137,7 @@ def reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
     path = Path(directory) / STORE
     if not path.exists():
         refuse_older(Path(directory))
-        raise InputError(f"{directory}: no sweep is here, it has no {STORE}")
+        raise InputError(f"{directory}: not the folder of a sweep, since it has no {STORE}")
     check_regular(path)
     with _errors(path, "not a readable store of a sweep"):
         db = sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro", uri=True, isolation_level=None)
@@ -145,7 +145,7 @@ def reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("BEGIN")
         if not _has_tables(db):
-            raise InputError(f"{directory}: no sweep is here yet")
+            raise InputError(f"{directory}: has no sweep yet")
         yield db
 
 
@@ -160,7 +160,7 @@ def columns_in(db: sqlite3.Connection, path: Path) -> list[str]:
     rows = db.execute("SELECT name, sum FROM columns").fetchall()
     for name, known in rows:
         if _sum_of(name) != known:
-            raise InputError(f"{path}: a column's name is damaged: {name!r} is not what was written")
+            raise InputError(f"{path}: a column's name is damaged: {name!r} differs from what was written")
     return [name for name, _ in rows]
 
 
@@ -189,7 +189,7 @@ def _sound(db: sqlite3.Connection, path: Path) -> Iterator[tuple[str, int, str]]
         raise InputError(f"{path}: is damaged: {verdict.splitlines()[-1]}")
     for *cells, known in db.execute("SELECT place, point, failed, run, row, sum FROM points ORDER BY place"):
         if _sum_of(*cells) != known:
-            raise InputError(f"{path}: the row of point {cells[0]} is damaged: it is not what was written; "
+            raise InputError(f"{path}: the row of point {cells[0]} is damaged: it differs from what was written; "
                              "restore the file, or run the sweep again into another directory")  # fmt: skip
         yield cells[1], cells[2], cells[4]
 
@@ -228,7 +228,7 @@ def read_description(directory: str | Path) -> dict[str, Any]:
 def _description_in(db: sqlite3.Connection, path: Path) -> dict[str, Any]:
     text, known = db.execute("SELECT text, sum FROM description").fetchone() or ("{}", _sum_of("{}"))
     if known != _sum_of(text) or not isinstance(text, str):  # a page that rotted may hold no text at all
-        raise InputError(f"{path}: the description of the sweep is damaged: it is not what was written")
+        raise InputError(f"{path}: the description of the sweep is damaged: it differs from what was written")
     try:
         about = parse_json(text)
     except (ValueError, RecursionError, TypeError):

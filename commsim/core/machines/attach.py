@@ -54,13 +54,13 @@ def attach_machines(
     hosts, nics = fabric.hosts, np.flatnonzero(machine.kind == NIC)
     foreign = np.flatnonzero(np.isin(fabric.kind, (HOST, 1), invert=True))
     if foreign.size:
-        raise InputError(f"{fabric.name} is no fabric for machines: {fabric.nodes[foreign[0]]} is a "
+        raise InputError(f"{fabric.name} cannot join machines: {fabric.nodes[foreign[0]]} is a "
                          f"{KINDS[fabric.kind[foreign[0]]]}, not a host or a switch; machines on rails are "
                          "rail_optimized:n_hosts=16,preset=dgx-h100")  # fmt: skip
     if not nics.size:
         raise InputError(f"{machine.name} has no NIC and cannot be attached to {fabric.name}")
     if ports is None and len(hosts) % len(nics):
-        raise InputError(f"{fabric.name} has {len(hosts)} ports for hosts, which is no multiple of the {len(nics)} "
+        raise InputError(f"{fabric.name} has {len(hosts)} ports for hosts, which is not a multiple of the {len(nics)} "
                          f"NICs of {machine.name}")  # fmt: skip
     port = (np.arange(len(hosts)) if ports is None else np.asarray(ports, np.int64)).reshape(-1, len(nics))
     if not np.array_equal(np.sort(port, axis=None), np.arange(len(hosts))):

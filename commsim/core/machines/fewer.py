@@ -36,7 +36,7 @@ def fewer_devices(machine: Network, n_gpus: int | None = None, n_nics: int | Non
     n_gpus = len(gpus) if n_gpus is None else n_gpus
     for name, wanted, least, most in (("n_gpus", n_gpus, 1, len(gpus)), ("n_nics", n_nics or 0, 0, len(nics))):
         if not least <= wanted <= most:
-            raise InputError(f"{machine.name}: {name} must be {least}..{most}, those that it has, got {wanted}")
+            raise InputError(f"{machine.name}: {name} must be {least}..{most}, got {wanted}")
     near = -(-len(nics) * n_gpus // len(gpus))
     n_nics = near if n_nics is None else n_nics
     whole = max(near, n_nics)

@@ -65,7 +65,9 @@ def hosts_of_machines(fabric: Network, machine: Network) -> MachineHosts:
     if (numbers >= 0).any():
         if (numbers < 0).any():
             name = names[int(np.flatnonzero(numbers < 0)[0])]
-            raise InputError(f"{fabric.name}: some hosts are of a machine, and {name} of none (machine = of its node)")
+            raise InputError(
+                f"{fabric.name}: some hosts belong to a machine, {name} does not: set `machine =` of its node"
+            )
         split = [(host, nic) if nic else _at_dot(host) for host, nic in split]
         return _grouped(fabric, machine, n_nics, _by_number(numbers.tolist(), split), split, "as the file says")
     if fabric.family or not n_nics:
@@ -122,7 +124,7 @@ def _grouped(
         ports.append(own)
         labels.append(label)
     if not ports:
-        raise InputError(f"{fabric.name}: all hosts are called as NICs of storage or management are")
+        raise InputError(f"{fabric.name}: all hosts have names of storage or management NICs")
     place = np.full(len(split), -1)
     kept = [i for i in range(len(split)) if i not in gone]
     place[kept] = np.arange(len(kept))

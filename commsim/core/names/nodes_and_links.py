@@ -101,7 +101,7 @@ def links_like(network: Network, pattern: str) -> NDArray[np.int64]:
     names, wanted = link_names(network), pattern.replace("->", ":")
     links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, wanted)], np.int64)
     if not links.size:
-        example = f"; they are called as in {names[0]}" if names else ""
+        example = f"; names of links are such as {names[0]}" if names else ""
         raise InputError(f"{network.name} has no link like {pattern!r}{example}")
     return links
 

@@ -57,7 +57,7 @@ class Data(Flags):
     operation: str | None = flag(
         choices=OPERATIONS,
         metavar="NAME",
-        help="operation of the measurements, if they do not name it; if they do, only those of this operation",
+        help="operation of the measurements, if they do not name it; if they do, show only rows of this operation",
     )
     ranks: int | None = flag(metavar="N", help="number of ranks, for measurements without it, such as OSU's")
     baseline: str = flag(

@@ -315,7 +315,7 @@ def score(config: ScoreConfig) -> Answer:
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
     values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict) and key != "agrees"}
     if config.check:
-        values["simulation"] = f"{slower or 'no'} of {count_text(len(jobs), 'job')} slower" + (
+        values["simulation"] = f"{slower or 'none'} of {count_text(len(jobs), 'job')} slower" + (
             ", as the score says" if tree["agrees"] else f", while a score of {rounded['score']} says otherwise"
         )
     columns = ["job", "start(ms)", "window(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])

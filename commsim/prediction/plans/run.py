@@ -174,9 +174,9 @@ def closed_form_of(run: Run, wish: Wish) -> Result:
     from commsim.engine.closed_form import closed_form
 
     if wish.start_jitter:
-        raise InputError("the closed form has no late starters; use engine flow")
+        raise InputError("the closed form does not model ranks that start late; use engine flow")
     if wish.framing is not None and run.sent is None:
-        raise InputError("the closed form has no packet headers; use engine flow")
+        raise InputError("the closed form does not model packet headers; use engine flow")
     if run.schedule.name not in COLLECTIVES:
         raise NoClosedFormError(f"{run.schedule.name} is not a registered collective and has no closed form")
     values, paths = dict(run.parameters), run.paths

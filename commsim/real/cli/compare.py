@@ -50,13 +50,13 @@ class CompareConfig(Prediction, WithJson):
         help="operation of the rows, if the file does not name it; if it does, only the rows of this operation",
     )
     in_place: bool = switched(help="compare the in-place times (default: out of place)")
-    other_gpus: bool = switched(help="with --topology: though a file names GPUs of another generation")
+    other_gpus: bool = switched(help="with --topology: accept a file that names GPUs of another generation")
     line_rate: str | None = flag(
         metavar="RATE", help="rate of a rank's link, to explain a busbw above it (default: the network's)"
     )
     plot: str | None = flag(metavar="FILE", help="draw both times and the errors: .svg or .png")
     report: str | None = flag(
-        metavar="FILE.html", help="write a page: measured against expected with its band, and what each cause predicts"
+        metavar="FILE.html", help="write a page: measured and expected values, interval, and what each cause predicts"
     )
 
 

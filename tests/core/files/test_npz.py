@@ -42,7 +42,7 @@ def test_a_member_that_is_no_array_is_refused(tmp_path):
 def test_a_member_without_the_form_of_an_array_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("header.npy", bytes(100))
-    with pytest.raises(InputError, match="holds something that is no array"):
+    with pytest.raises(InputError, match="contains an object that is not an array"):
         read_arrays(tmp_path / "x.npz")
 
 

@@ -334,9 +334,13 @@ def test_a_wrong_field_of_a_schedule_is_named(tmp_path, changes, message):
     [
         ([2], {}, "blocks[0].orders must be numbers of orders and of their parts"),
         ([0, 8], {}, "blocks[0].orders must be numbers of orders and of their parts"),
-        ([2, 9], {}, "orders and order_of_row must hold what the blocks say"),
-        ([1, 8], {}, "orders and order_of_row must hold what the blocks say"),
-        ([2, 8], {"order_of_row": np.zeros(3, np.int32)}, "orders and order_of_row must hold what the blocks say"),
+        ([2, 9], {}, "orders and order_of_row must have the sizes that the blocks state"),
+        ([1, 8], {}, "orders and order_of_row must have the sizes that the blocks state"),
+        (
+            [2, 8],
+            {"order_of_row": np.zeros(3, np.int32)},
+            "orders and order_of_row must have the sizes that the blocks state",
+        ),
         ([2, 8], {"orders": np.zeros(16, np.int32)}, "must hold each part 0..7 once"),
         ([2, 8], {"orders": np.zeros(16, np.int64)}, "orders must be a one-dimensional array of int32"),
         ([], {}, "is not an array of this kind of file"),
@@ -448,7 +452,7 @@ def test_a_placement_that_the_network_does_not_have_is_neither_read_nor_written(
         read_placement(tmp_path / "x.npz", star(4))
     with pytest.raises(InputError, match="names a node that star"):
         save(Placement([9]), tmp_path / "x.json", network=star(4))
-    with pytest.raises(InputError, match="its network is needed"):
+    with pytest.raises(InputError, match="give its network"):
         save(Placement([9]), tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
 

@@ -121,7 +121,7 @@ def test_code_that_a_file_names_is_not_executed(commsim, tmp_path):
         row = {"collective": "f", "operation": "all_reduce", "size_B": 1, "time_s": 1, "busbw_Bps": 1}
         result.write_text(json.dumps({"schema": 1, "config": config, "results": [row]}))
         assert commsim("report", result, "-o", tmp_path / "p.html").code == 0
-        assert "data does not execute code" in commsim.out
+        assert "a data file cannot execute code" in commsim.out
     assert not (tmp_path / "ran").exists()
 
 

@@ -186,7 +186,7 @@ def test_what_is_not_text_in_a_description_is_not_sent_to_the_terminal(commsim, 
 
 
 def test_wrong_flags_are_refused(commsim, sweep, tmp_path):
-    assert "no sweep is here" in commsim.refuses("sweep", "status", tmp_path)
+    assert "not the folder of a sweep" in commsim.refuses("sweep", "status", tmp_path)
     assert "unknown executor" in commsim.refuses("sweep", sweep, "-o", tmp_path / "r", "--executor", "magic")
     assert not (tmp_path / "r").exists()
     assert "limit must be at least 1" in commsim.refuses("sweep", sweep, "--limit", 0)

@@ -206,8 +206,8 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
         ("--size 1e11KiB --no-values", "simulating 1.6e+12 packets, counted on each link would take about 44.4 h"),
         ("--jobs 100000 --engine recurrence", "--jobs is at most 4096, got 100000"),
         ("--jobs 2 --engine recurrence", "the recurrence simulates one job"),
-        ("--loss 0.999 --system netreduce --no-values", "years, and the limit is 60 min"),
-        ("--loss 0.999 --system omnireduce:density=0.1 --no-values", "years, and the limit is 60 min"),
+        ("--loss 0.999 --system netreduce --no-values", "years, but the limit is 60 min"),
+        ("--loss 0.999 --system omnireduce:density=0.1 --no-values", "years, but the limit is 60 min"),
         (
             "--latency 2min --loss 0.02",
             "an rto of 1 ms repeats each packet 240000 times before an answer can be there, after 240 s",
