@@ -169,9 +169,7 @@ class Curves(Value):
         object.__setattr__(self, "curves", tuple(self.curves))
         cases = [_case(curve) for curve in self.curves]
         if ("copy", False, False) not in {case[:3] for case in cases}:
-            raise InputError(
-                "curves must include one of `copy`, one way, with fresh data: the others fall back on it"
-            )
+            raise InputError("curves must include one of `copy`, one way, with fresh data: the others fall back on it")
         for i, case in enumerate(cases):
             if case in cases[:i]:
                 raise InputError(f"{self.curves[i]} at {format_size(case[3])} appears twice")

@@ -116,7 +116,7 @@ class Registry(Generic[T]):
         return self._entries[name]
 
     def _known(self, hint: str) -> str:
-        """List the known names; of many the first few, and none where one is meant."""
+        """List the known names, of many only the first few; none if the hint already names one."""
         names = list(self)
         if len(names) <= MAX_NAMES:
             return f"known: {', '.join(names)}"
@@ -132,7 +132,7 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        if not self._complete and name not in self._entries and str(name).isidentifier():  # others have no definition
+        if not self._complete and name not in self._entries and str(name).isidentifier():  # others name no function
             self._import_definition(str(name))
         if name not in self._entries:
             self._import_all()
@@ -142,7 +142,7 @@ class Registry(Generic[T]):
         return importlib.import_module(self._package) if isinstance(self._package, str) else self._package()
 
     def _import_definition(self, name: str) -> None:
-        """Import only the module that registers a name: all of a package take long, of which a command needs one."""
+        """Import only the module that registers a name, since importing the whole package takes long."""
         package, texts = self._imported(), (f"def {name}(".encode(), f"\n{name} = ".encode())
         for module in self._find(package.__path__, f"{package.__name__}."):
             spec = module.module_finder.find_spec(module.name, None)
@@ -151,7 +151,7 @@ class Registry(Generic[T]):
             content = Path(spec.origin).read_bytes()
             if any(text in content for text in texts):
                 importlib.import_module(module.name)
-                if name in self._entries:  # others with such a definition have a function of the name for themselves
+                if name in self._entries:  # else the module has an unregistered function of that name
                     return
 
     def _import_all(self) -> None:
@@ -180,7 +180,7 @@ def usual_spelling(text: str, names: Iterable[str]) -> str:
 
 
 def close_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that may be meant by a name: some that it is a word of, else the one most like it."""
+    """Return the known names that may be meant by a name: some that contain it as a word, else the most similar one."""
     # a part of a name, such as ring or h100, is the usual slip: difflib finds it too unlike the whole name, or takes
     # h100 for h800
     known, low = list(known), name.lower()

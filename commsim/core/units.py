@@ -141,9 +141,7 @@ def parse_ratio(text: str, name: str = "ratio") -> float:
     if not (other > 0 and 0 < first / other < math.inf):
         raise InputError(f"{name} must be a ratio of positive numbers such as 2:1, got {text!r}")
     if match[2] and first < other:
-        raise InputError(
-            f"{name} must have the larger number first, got {text!r}; did you mean {match[2]}:{match[1]}?"
-        )
+        raise InputError(f"{name} must have the larger number first, got {text!r}; did you mean {match[2]}:{match[1]}?")
     return first / other
 
 

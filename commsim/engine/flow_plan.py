@@ -1,4 +1,4 @@
-"""From schedules on a network to the tables that the flow kernel simulates; and what that gives."""
+"""Tables of the flow kernel, made from schedules on a network, and their simulation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FlowPlan:
     jobs : tuple of FlowJob
         What runs on it, all at once.
     connection_of, waiting, op, count : int[n_transfers]
-        Wire of each transfer, how many transfers it waits for, COPY or REDUCE, and its chunks.
+        Connection of each transfer, how many transfers it waits for, COPY or REDUCE, and its chunks.
     connection, flow, resource : structured arrays
         Tables of flow_state at the beginning.
     flow_link : FlowLinks

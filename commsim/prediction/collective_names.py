@@ -290,9 +290,7 @@ def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
             check_builder(build, n_ranks, **parameters)
             schedule = build(n_ranks, **parameters)
             if schedule.n_ranks != n_ranks:
-                raise InputError(
-                    f"{build.__name__} was called for {n_ranks} ranks and returned {schedule.n_ranks}"
-                )
+                raise InputError(f"{build.__name__} was called for {n_ranks} ranks and returned {schedule.n_ranks}")
         return schedule
 
     return call

@@ -235,9 +235,7 @@ def _part_of(network: Network, links: NDArray[np.int64], text: str) -> float:
     rates = np.unique(network.bandwidth[links])
     if len(rates) > 1:
         what = f"{format_bandwidth(rates[0])} to {format_bandwidth(rates[-1])}"
-        raise InputError(
-            f"scale: {text} is a different factor for each of these links ({what}); give a factor"
-        )
+        raise InputError(f"scale: {text} is a different factor for each of these links ({what}); give a factor")
     return parse_bandwidth(text, "scale") / sold_rate(float(rates[0]))
 
 

@@ -1,4 +1,4 @@
-"""What kernels do that Numba has no word for: ask for memory ahead of time, and call a function by its address."""
+"""Operations of kernels that Numba lacks: prefetch memory, and call a function by its address."""
 
 # mypy: disable-error-code="no-untyped-call, untyped-decorator"
 # since Numba has types for few of its functions
@@ -13,7 +13,7 @@ from numba.extending import lower_builtin, type_callable
 
 from commsim.core.jit import call_at, fetch
 
-LINE = 64  # bytes of the cache
+LINE = 64  # bytes of a line of the cache
 MOST_LINES = 2  # of a row: what most events need is there
 READ, KEEP, DATA = 0, 3, 1  # arguments of LLVM's instruction
 
@@ -28,7 +28,7 @@ def _type_of_fetch(_context: Any) -> Any:
 
 @lower_builtin(fetch, types.Array, types.Integer)
 def _fetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Emit the instruction for each line; it faults on no address."""
+    """Emit a prefetch for each line; a prefetch of a wrong address has no effect."""
     kind, row = signature.args[0], context.cast(builder, arguments[1], signature.args[1], types.intp)
     table = context.make_array(kind)(context, builder, arguments[0])
     byte, number, size = ir.IntType(8).as_pointer(), ir.IntType(32), context.get_abi_sizeof(table.data.type.pointee)

@@ -75,7 +75,7 @@ def pipelines() -> Pipelines:
         found = _own_pipelines()
         _check(found)
     except Exception as error:  # a private class may be missing, take other arguments or do something else
-        if (faster := sys.modules.get(FASTER)) is not None:  # it may be what is wrong
+        if (faster := sys.modules.get(FASTER)) is not None:  # a package that it patches may be the cause
             faster.remove()
         version = importlib.import_module("numba").__version__
         notify(f"numba {version} is not as expected ({line_of(error)}): "
@@ -99,7 +99,7 @@ def _check(found: Pipelines) -> None:
     Raises
     ------
     Exception
-        Whatever comes of it.
+        Any error of compiling or running, and a wrong result.
     """
     within = found.link(_share, {}, quiet=True)
 

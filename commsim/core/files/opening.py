@@ -21,7 +21,7 @@ from commsim.core.limits import require_files
 def opening(path: str | Path) -> Iterator[BufferedReader]:
     """Open a regular file to read its bytes.
 
-    What is opened is looked at, not only what was there before: a name may become a pipe in between.
+    The opened file is checked again, since a name may become a pipe in between.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def path_of(value: object, what: str) -> Path:
     Raises
     ------
     InputError
-        If it is no text and no path; `what` names the file.
+        If it is neither text nor a path; `what` names the file.
     """
     if not isinstance(value, (str, os.PathLike)):
         raise wrong_kind(what, "the path of a file", value)
@@ -59,7 +59,7 @@ def path_of(value: object, what: str) -> Path:
 
 
 def check_regular(path: str | Path) -> None:
-    """Refuse a name that is none, and what is there but is no regular file: opening a pipe would wait for ever.
+    """Refuse a name that no file can have, and anything but a regular file: opening a pipe would wait for ever.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Save any of the four values: TOML or JSON for people, npz for arrays, whole or not at all, never a pickle."""
+"""Save a network, schedule, placement or result: as TOML or JSON, or as npz for arrays. No file is left incomplete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def save(
     network: Network | None = None,
     placement: Placement | None = None,
 ) -> None:
-    """Write a value to a file whose suffix says how; reading it back gives an equal value.
+    """Write a value to a file, in the format of its suffix; reading it back gives an equal value.
 
     Parameters
     ----------

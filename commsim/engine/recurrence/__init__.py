@@ -1,1 +1,1 @@
-"""Times without an event queue: recurrences, where messages or aggregated packets have their links to themselves."""
+"""Times without an event queue: recurrences, where no messages or aggregated packets share links."""

@@ -1,1 +1,1 @@
-"""Rings that share links: events of the messages that may meet others, arithmetic for all the rest."""
+"""Rings that share links: events for messages that may meet others, closed forms for the rest."""

@@ -1,4 +1,4 @@
-"""Kernels that tell transfers and resources apart by what is around them."""
+"""Kernels that distinguish transfers and resources by their neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from commsim.core.jit import kernel, njit_norefcount
 from commsim.engine.flow_state import Row, Rows
 
 Whole = NDArray[np.uint64]
-# Added to numbers of one meaning, so that they are none of another's: the xor of two equal hashes is 0.
+# Added to numbers of one kind, so that they differ from those of another kind: the xor of two equal hashes is 0.
 APART = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -27,7 +27,7 @@ def refine_connections(
     transfers: tuple[NDArray[np.int32], NDArray[np.int32]],
     waits: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]],
 ) -> Whole:
-    """Colour connections, one step, by their own colours and those of what their transfers wait for.
+    """Refine the colours of connections by one step, from those of the transfers that their transfers wait for.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def number_colours(colour: Whole) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 @njit_norefcount
 def _part_of_link(flow: Row, e: int) -> int:
-    """Which part of a flow's links one is in: before the data's, of the data and the port, or after the port."""
+    """Return the part of a flow's links that a link is in: 0 before the data's, 1 of the data, 2 from the port on."""
     return (1 if e >= flow["data"] else 0) + (1 if e >= flow["port"] else 0)
 
 
