@@ -60,6 +60,8 @@ class KernelCache:
         Whether nothing is printed when the kernel has to be compiled.
     """
 
+    is_called = True  # by Python
+
     def __init__(self, function: Callable[..., Any], options: dict[str, Any], quiet: bool = False) -> None:
         self.function, self.options, self.quiet = function, options, quiet
 
@@ -88,9 +90,9 @@ class KernelCache:
             with signals_held():  # LLVM calls Python, where an exception would be swallowed
                 overload = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
-            return self._compiling(key, "once for this kind of question; commsim warmup: for all")
+            return self._compiling(key, "once for this kind of question; commsim warmup: for all", signature)
         except Exception as error:  # whatever an entry of others holds: compiling anew is always right
-            return self._compiling(key, f"{path} cannot be used ({line_of(error)})")
+            return self._compiling(key, f"{path} cannot be used ({line_of(error)})", signature)
         with contextlib.suppress(OSError):
             os.utime(path)  # the last use, by which old entries are found
         return overload
@@ -99,6 +101,8 @@ class KernelCache:
         """Write machine code, and delete old entries; a notice if it cannot be kept."""
         key = self._key(signature, compiled.library.codegen)
         end_compiling(key)
+        if self.is_called:
+            import_module("commsim.core.compiling.beside").end_beside(self.function)
         if compiled.library.has_dynamic_globals:
             return
         try:
@@ -138,17 +142,19 @@ class KernelCache:
             if i >= MAX_ENTRIES or used[path] < oldest:
                 path.unlink(missing_ok=True)
 
-    def _compiling(self, key: bytes, why: str) -> None:
+    def _compiling(self, key: bytes, why: str, signature: Any) -> None:
         if not self.quiet:
-            begin_compiling(key, self._problem() or why)
-
-    def _problem(self) -> str:
-        why = why_unwritable(self.cache_path)
-        return why and f"each time: {self.cache_path} {why}; NUMBA_CACHE_DIR may name another folder"
+            problem = why_unwritable(self.cache_path)
+            each = f"each time: {self.cache_path} {problem}; NUMBA_CACHE_DIR may name another folder"
+            begin_compiling(key, each if problem else why)
+            if self.is_called and not problem:
+                import_module("commsim.core.compiling.beside").start_beside(self.function, signature)
 
 
 class LinkedCache(KernelCache):
     """The LLVM code of a kernel that is linked into others, on disk."""
+
+    is_called = False
 
     @property
     def name(self) -> str:
