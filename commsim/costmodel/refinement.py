@@ -22,6 +22,8 @@ TESTS = (0.382, 0.764)
 BITS, LEAST = 4, 2**4
 # Largest multiple of a size by which single sizes follow each other.
 MAX_TRAIN = 64
+# Times that jumps are looked for beside the sizes that are kept: what is added changes which are.
+PASSES = 3
 # Labels that are looked at in each doubling of the size.
 LOOKS = 16
 
@@ -72,6 +74,18 @@ class SizeRefinement:
         for first, last in list(pairwise(sorted(self.sizes))):
             self._fill(first, last)
         self.add_round_sizes()
+        for _ in range(PASSES):
+            self._look_beside_kept()
+
+    def _look_beside_kept(self) -> None:
+        """Add jumps right beside sizes that are kept: a line that ends on the wrong side of one is most wrong there."""
+        before = set(self.sizes)
+        for size in self.fewest():
+            self._look_beside(size)
+        for size in self.sizes - before:
+            first, last = self._around(size)
+            self._fill(first, size)
+            self._fill(size, last)
 
     def add_round_sizes(self) -> None:
         """Add round sizes that differ from those beside them, and their further multiples."""

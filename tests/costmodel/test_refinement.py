@@ -45,6 +45,12 @@ def test_a_staircase_keeps_the_tolerance_everywhere():
     assert len(found.fewest()) < 400
 
 
+def test_a_jump_right_behind_a_size_that_is_kept_is_found():
+    step, each = 2**18, 0.05  # a part of what a step takes comes at once, as a round of a library's chunks does
+    found = refined(lambda size: 0.3 + each * (0.67 * size / step + 0.33 * ((size - 1) // step)))
+    assert largest_error(found, [k * step + d for k in range(1, HIGH // step) for d in (1, 100, 5000)]) <= 0.01
+
+
 def test_a_change_of_the_label_is_found_to_the_byte():
     found = changes(lambda size: "small" if size <= 777 else "middle" if size < 123_457 else "large", 1, HIGH)
     assert found == [(1, "small"), (778, "middle"), (123_457, "large")]
