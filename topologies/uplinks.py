@@ -21,6 +21,7 @@ COUNTS_OF_CABLES = ("oversubscription", "uplinks_per_spine", "pod_oversubscripti
 
 # Relative error of a ratio that people round: 1.07 for 16:15 is taken as that.
 ROUNDED = 4e-3
+LEAST_RATIO = 1e-6  # a ratio below it would give a port more than a million cables
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +212,12 @@ def required_ratio(tier: Tier, ratio: float) -> float:
     Raises
     ------
     InputError
-        If it is not positive and finite.
+        If it is not positive and finite, or so small that a port would have more than a million cables.
     """
     if not 0 < ratio < math.inf:
         raise InputError(f"{tier.topology} needs a positive {tier.ratio_key}, got {ratio}")
+    if ratio < LEAST_RATIO:
+        raise InputError(f"{tier.topology} needs {tier.ratio_key} of at least {LEAST_RATIO:g}, got {ratio}")
     return ratio
 
 

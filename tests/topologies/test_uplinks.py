@@ -53,6 +53,11 @@ def test_cables_of_another_rate_are_fewer():
     assert cables(8, is_full=True, rate=4e9) == Cables(2, 1, 4e9)
 
 
+def test_a_ratio_that_asks_for_more_than_a_million_cables_of_a_port_is_refused():
+    with pytest.raises(InputError, match="net needs oversubscription of at least 1e-06, got 1e-320"):
+        cables(8, oversubscription=1e-320)
+
+
 @pytest.mark.parametrize("ratio", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_ratio_that_is_not_positive_is_refused(ratio):
     with pytest.raises(InputError, match="net needs a positive oversubscription, got"):

@@ -23,9 +23,9 @@ from .port_rates import LANES, lane_rate
 
 _NODE = re.compile(r'(?:Switch|Ca|Rt|Router)\s+(\d+)\s+"([SHR]-[0-9a-fA-F]+)"\s*#\s*"([^"]*)"', re.ASCII)
 _PORT = re.compile(
-    r'\[(\d{1,9})\](?:\[ext \d+\])?(?:\s*\([0-9a-f]+\))?\s+"([SHR]-[0-9a-fA-F]+)"\[(\d{1,9})\](?:\[ext \d+\])?'
-    r'(?:\s*\([0-9a-f]+\))?\s*#(?:\s*lid \d+ lmc \d+)?\s*"([^"]*)"\s*lid \d+\s+(\d{1,3}|\?+)x?\s*([A-Z0-9]+|\?+)',
-    re.IGNORECASE | re.ASCII,
+    r'\[(\d{1,9})\](?:\[ext \d+\])?(?:\s*\([0-9a-fA-F]+\))?\s+"([SHR]-[0-9a-fA-F]+)"\[(\d{1,9})\](?:\[ext \d+\])?'
+    r'(?:\s*\([0-9a-fA-F]+\))?\s*#(?:\s*lid \d+ lmc \d+)?\s*"([^"]*)"\s*lid \d+\s+(\d{1,3}|\?+)x?\s*([A-Za-z0-9]+|\?+)',
+    re.ASCII,
 )
 _SYSTEM = re.compile(r"(?:MF\d+;)?([^:;]+):[^/]+(/.*)?")
 # The switch's own adapter that reduces data (SHARP), which is no host.

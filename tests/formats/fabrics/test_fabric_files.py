@@ -151,6 +151,13 @@ def test_adapters_of_switches_that_reduce_data_are_no_hosts(tmp_path: Path) -> N
     assert "SHARP" in said(network)
 
 
+def test_a_node_of_no_known_kind_is_a_line_that_cannot_be_read(tmp_path: Path) -> None:
+    before, _, behind = made.ibnetdiscover(made.rails(2, 1)).rpartition('"S-')  # of a host's port
+    (tmp_path / "f.txt").write_text(f'{before}"s-{behind}')  # one flipped bit
+    with pytest.raises(InputError, match=r"line [0-9]+: a port is"):
+        load_network(str(tmp_path / "f.txt"))
+
+
 def test_both_ports_of_one_adapter_are_two_nics(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("device,port,device,port,rate\nnode0,p1,leaf0,1,100G\nnode0,p2,leaf1,1,100G\n"
                                     "node1,p1,leaf0,2,100G\nnode1,p2,leaf1,2,100G\n")  # fmt: skip
