@@ -30,7 +30,7 @@ from tests.oracles.numeric_run import run_reference
 COLUMNS = ["all-reduce", "fastest(us)", "median", "p95", "predicted(us)", "error", "sums"]
 # Steps and gradients are timed in turn, so that what else runs on the cores disturbs both alike; the fastest times of
 # both are those that nothing disturbed. A step is over in microseconds, and some of its times are undisturbed on busy
-# cores too. A sum takes milliseconds and needs more chances: the fastest of 5 a round was up to 1.5 times that of 50.
+# cores too. A sum takes milliseconds and needs more chances.
 ROUNDS, EACH = 4, 50
 
 
