@@ -311,4 +311,5 @@ def test_what_is_exported_for_a_network_is_what_runs_there(tmp_path, spec):
 )
 def test_a_file_of_another_tool_leads_to_its_import(capsys, words):
     assert main(words) == 2
-    assert "x.xml is a file of another tool; `commsim schedule import x.xml -o FILE.npz`" in capsys.readouterr().err
+    said = "x.xml is a file of another tool; convert it with `commsim schedule import x.xml -o FILE.npz`"
+    assert said in capsys.readouterr().err

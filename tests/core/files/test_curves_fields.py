@@ -34,7 +34,7 @@ def test_curves_come_back_from_a_file(tmp_path, suffix) -> None:
         ('"10us"', "1e-5", r"seconds\[1\] must be text with a unit"),
         ('    "10us",\n', "", "seconds must have one time for each of 3 sizes, got 2"),
         ('data = "relayed"', 'datum = "relayed"', "datum is not a field here; did you mean data"),
-        ('step = "copy"', 'step = "reduce"', "need one of `copy`, one way, with fresh data"),
+        ('step = "copy"', 'step = "reduce"', "must include one of `copy`, one way, with fresh data"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, then, now, message) -> None:

@@ -30,7 +30,7 @@ def test_half_of_the_nics_of_two_machines_is_seen_in_an_all_to_all(causes: dict[
     healthy, half = causes[HEALTHY], causes["half_or_fewer_nics_used"]
     assert isinstance(healthy.ground, Ground)
     assert isinstance(half.ground, Ground)
-    assert half.times[-1] < 1.3 * healthy.times[-1]
+    assert half.times[-1] < 1.5 * healthy.times[-1]  # 4 heads in place of 8: NVLink then limits, not the NICs
     (line,) = run_that_tells(healthy, half)
     assert line.startswith("measure next: all_to_all of 1 GiB: 11.")
     assert line.endswith(" ms (second)")

@@ -54,7 +54,7 @@ def test_other_hosts_are_taken_in_their_order_and_it_is_said() -> None:
     ("fabric", "wanted"),
     [
         (star(["a-mlx5_0", "a-mlx5_1", "b-mlx5_0"]), "b has 1 NIC"),
-        (star(["p0", "p1", "p2"], [0, 0, -1]), "p2 of none"),
+        (star(["p0", "p1", "p2"], [0, 0, -1]), "p2 does not"),
         (star(["p0", "p1", "p2"], [0, 0, 0]), "has 3 NICs"),
     ],
 )
