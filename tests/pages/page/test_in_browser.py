@@ -286,6 +286,8 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
     def test_the_numbers_stand_beside_each_figure_as_a_table(page):
         details = page.find_element("css selector", "#figure-busbw-0 details")
         details.find_element("css selector", "summary").click()
+        # The browser tells the page that it was opened after the click.
+        WebDriverWait(page, 10).until(lambda _: details.find_elements("css selector", "tbody tr"))
         rows = details.find_elements("css selector", "tbody tr")
         assert len(rows) == 18
         assert [row for row in rows if "ring_all_reduce" in row.text]
