@@ -18,7 +18,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test test-core test-all compiled under-mpi without-jit floor lint docs fuzz mutants lock audit sbom bench clean
+.PHONY: setup run test test-core test-all compiled beside under-mpi without-jit floor lint docs fuzz mutants lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -38,11 +38,15 @@ run: setup
 # Pytest keeps its rewritten assertions with the bytecode: most of the time of collecting.
 test test-all without-jit under-mpi compiled: export PYTHONDONTWRITEBYTECODE :=
 test: DRAWN := and not deep
-# In pairs, for two cores: types, which take as long as the site and the tests without the JIT; ranks of MPI, which mostly
-# wait for each other, beside the tests that fill the cores.
+# In two lanes, for two cores: the tests that fill the cores, and beside them what is shorter or waits for other
+# processes, one after the other. What one lane leaves of a core the other takes.
 test test-all: setup
-	$(MAKE) -j2 lint docs without-jit 'DRAWN=$(DRAWN)' COMMSIM_SITE_PICTURES=empty
-	$(MAKE) -j2 compiled under-mpi 'DRAWN=$(DRAWN)'
+	$(MAKE) -j2 compiled beside 'DRAWN=$(DRAWN)'
+
+beside: setup
+	$(MAKE) lint
+	$(MAKE) under-mpi without-jit 'DRAWN=$(DRAWN)'
+	$(MAKE) docs COMMSIM_SITE_PICTURES=empty
 
 compiled: setup
 	$(BIN)/python -m pytest -m '$(strip not mpi $(DRAWN))' -n 2 --dist loadfile
