@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError, wrong_kind
+from commsim.core.files.socket_folders import socket_folder
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.spec import as_number
@@ -31,7 +31,7 @@ from commsim.routing.routing import read_routing
 from .clock import seconds_of
 from .coordinator import Coordinator
 from .ledger import CallRecord, Ledger, SiteRow
-from .process_ranks import ProcessRanks, interpreter, python_path
+from .process_ranks import ADDRESS, ProcessRanks, interpreter, python_path
 from .program_clock import CLOCK, CLOCKS
 from .settings import DATA
 from .start_process import write_start_file
@@ -210,7 +210,7 @@ def emulate(
             remarks.append(Remark("ranks-are-threads", text, details="such as NumPy's random state"))
     else:
         assert not callable(program)
-        with no_empty_folder(), tempfile.TemporaryDirectory(prefix="commsim-") as name:
+        with no_empty_folder(), socket_folder(f"{ADDRESS}.{ranks}") as name:
             folder = Path(name)
             write_start_file(folder)
             environment = {"PYTHONPATH": python_path(folder), DATA: data, CLOCK: clock}

@@ -146,9 +146,11 @@ class PeerLinks:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
         try:
             end.connect(f"{self._address}.{to}")
-        except OSError:
+        except OSError as error:
             end.close()
-            return None
+            if isinstance(error, (ConnectionError, FileNotFoundError)):
+                return None
+            raise
         end.sendall(self._number.to_bytes(OF_NUMBER, "little"))
         end.setblocking(False)
         self._to[to] = end

@@ -26,7 +26,8 @@ from .rank_calls import Call, Collective, PendingCall, Receive, Send
 # How often processes are looked at that have not connected, s; and what they have to end by themselves.
 LOOK_S, GRACE_S = 0.2, 2.0
 FLAGS = ("-u", "-B", "-O", "-s", "-E")  # of Python, that may stand before a program
-__all__ = ["ProcessRanks"]
+ADDRESS = "ranks"  # name of the socket of the coordinator
+__all__ = ["ADDRESS", "ProcessRanks", "interpreter", "python_path"]
 
 
 class ProcessRanks:
@@ -71,14 +72,14 @@ class ProcessRanks:
         KeyboardInterrupt
             After Ctrl-C, with what ranks waited for.
         """
-        address = str(folder / "ranks")
+        address = str(folder / ADDRESS)
         try:
             with Listener(address, family="AF_UNIX", backlog=self.n_ranks) as listener:
                 listener._listener._socket.settimeout(LOOK_S)  # type: ignore[attr-defined]
                 for number in range(self.n_ranks):
                     self._processes.append(self._start(command, number, address, environment))
                 while len(self._connections) < self.n_ranks:
-                    with contextlib.suppress(TimeoutError):
+                    with contextlib.suppress(TimeoutError, EOFError, ConnectionError):  # or it has died, and is seen
                         connection = listener.accept()
                         number = connection.recv()
                         self._connections[number], self._links[number] = connection, FramedLink(connection.fileno())

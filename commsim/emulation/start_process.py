@@ -42,7 +42,10 @@ def begin() -> None:
     """Make this process a rank, until it ends; processes that it starts are none."""
     try:
         rank = rank_of_process()
-    except (OSError, EOFError):  # the emulation has ended; Python would go on with the program, which is then no rank
+    except (EOFError, ConnectionError, FileNotFoundError):  # the emulation has ended
+        os._exit(1)  # Python would go on with the program, which is then no rank
+    except OSError as error:
+        os.write(2, f"commsim emulate: a rank cannot begin: {error}\n".encode())
         os._exit(1)
     del os.environ[SOCKET]
     set_process_rank(rank)

@@ -6,12 +6,14 @@ import contextlib
 import multiprocessing.connection
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
+from commsim.core.files.socket_folders import has_room_for_socket
 from commsim.core.interrupts import signals_held
 from commsim.core.spec import is_whole
 
@@ -21,6 +23,7 @@ NAMES = ("process", "serial", "mpi", "dask", "dask://HOST:PORT", "ray", "ray://H
 # Names of earlier versions, and what stands for them now.
 RENAMED = {"loky": "process"}
 MAX_JOBS = 4096
+SOCKET = f"pymp-{'x' * 8}/listener-{'x' * 8}"  # of a server that forks workers
 # In which idle workers end; then they are killed.
 SECONDS_TO_END = 20.0
 
@@ -195,7 +198,8 @@ def _process(n: int) -> WorkerPool:
     from concurrent.futures import ProcessPoolExecutor
 
     methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    may_fork = "forkserver" in methods and has_room_for_socket(tempfile.gettempdir(), SOCKET)
+    context = multiprocessing.get_context("forkserver" if may_fork else "spawn")
     return WorkerPool("process", lambda: ProcessPoolExecutor(n, mp_context=context, initializer=begin_worker), n)
 
 

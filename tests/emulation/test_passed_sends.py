@@ -133,6 +133,13 @@ def test_a_rank_that_waits_for_another_says_so_at_once_if_that_one_asks(asked):
     assert said == [["receive", "pass", "receive", "pass"]]
 
 
+def test_only_a_rank_that_has_ended_gets_nothing_without_a_word(asked):
+    _, _, peer = asked
+    peer.send(5, None)
+    with pytest.raises(OSError, match="path too long"):
+        peer.send(10**200, None)
+
+
 def test_a_rank_that_waits_in_vain_says_so_soon(asked):
     rank, said, peer = asked
     rank.wait([rank.post(Send(1, 0, "world", 1.0))])

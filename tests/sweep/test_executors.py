@@ -2,9 +2,11 @@
 
 import hashlib
 import io
+import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import types
 
 import pytest
@@ -45,7 +47,16 @@ def test_two_processes_give_the_table_of_one(small, tmp_path):
     assert same(small, tmp_path, "process", jobs=2)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+@pytest.mark.parametrize(("folder", "method"), [("/tmp", "forkserver"), (f"/tmp/{'x' * 71}", "spawn")])
+def test_workers_are_not_forked_by_a_server_whose_socket_has_too_long_a_path(monkeypatch, folder, method):
+    asked, context = [], multiprocessing.get_context("spawn")
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    monkeypatch.setattr(multiprocessing, "get_context", lambda name: asked.append(name) or context)
+    with open_pool("process", 1):
+        assert asked == [method]
+
+
 def test_dask_on_loopback_gives_the_table_of_one_process(small, tmp_path):
     distributed = pytest.importorskip("distributed")
     with (

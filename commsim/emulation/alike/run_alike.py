@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
 from commsim.core.errors import InputError
+from commsim.core.files.socket_folders import socket_folder
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark, as_remarks
@@ -99,22 +99,22 @@ def run_alike(
     from .host import Host
     from .stage_gpu import Stages
     from .stage_process import StageJob
-    from .stages import StageRuns
+    from .stages import ADDRESS, StageRuns
     from .virtual_gpu import VirtualGpu
 
     reports: list[RankReport]
-    with tempfile.TemporaryDirectory(prefix="commsim-") as folder:
-        if stages == 1:
-            gpu = VirtualGpu(times)
-            host = Host(ranks, compute, gpu, Stages(1, ranks, 0))
-            reports, timeline = [run_script(script, host, n_local)], gpu.timeline
-        else:
-            size = ranks // stages
-            runs = StageRuns(times, Stages(stages, size, 0), eager)
+    if stages == 1:
+        gpu = VirtualGpu(times)
+        host = Host(ranks, compute, gpu, Stages(1, ranks, 0))
+        reports, timeline = [run_script(script, host, n_local)], gpu.timeline
+    else:
+        size = ranks // stages
+        runs = StageRuns(times, Stages(stages, size, 0), eager)
+        with socket_folder(ADDRESS) as folder:
             reports = runs.run(
                 lambda own: StageJob(script, ranks, n_local, compute, Stages(stages, size, own)), Path(folder)
             )
-            timeline = runs.timeline
+        timeline = runs.timeline
     notes = dict.fromkeys(remark for report in reports for remark in report.remarks)
     of_times = as_remarks(compute.source_lines(), "compute")
     remarks = (*scenario.remarks, *_assumed(ranks, stages), *of_times, *times.notes, *notes)

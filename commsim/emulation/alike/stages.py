@@ -25,8 +25,9 @@ from .stage_process import SOCKET, run_stage
 from .stage_timeline import StageTimeline
 
 LOOK_S = 0.2
+ADDRESS = "stages"  # name of the socket
 START = f"from {run_stage.__module__} import {run_stage.__name__}; {run_stage.__name__}()"
-__all__ = ["StageRuns"]
+__all__ = ["ADDRESS", "StageRuns"]
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class StageRuns:
         ProgramError
             If a stage raises, dies, or calls what does not fit to the others.
         """
-        address = str(folder / "stages")
+        address = str(folder / ADDRESS)
         try:
             with Listener(address, family="AF_UNIX", backlog=self._of.n) as listener:
                 listener._listener._socket.settimeout(LOOK_S)  # type: ignore[attr-defined]
@@ -111,7 +112,7 @@ class StageRuns:
 
     def _accept(self, listener: Listener) -> None:
         while any(stage.connection is None for stage in self._stages):
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, EOFError, ConnectionError):  # or it has died, and is seen
                 connection = listener.accept()
                 self._stages[connection.recv()].connection = connection
             for stage in self._stages:
