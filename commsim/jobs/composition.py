@@ -10,9 +10,13 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_tree
+from commsim.core.operations import OPERATIONS
+from commsim.core.operations import operation as known_operation
+from commsim.core.registry import usual_spelling
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 from commsim.engine.flow_job import number_of
 from commsim.packets.packet_options import FABRIC, SPRAYING, TRANSPORT, checked_packets
+from commsim.prediction.collective_names import require_operation, spelled_out
 
 from .job_entries import Background, Composition, JobEntry, number_of_unnamed
 
@@ -50,11 +54,12 @@ def read_composition(path: str | Path) -> Composition:
 
 
 def _job(entry: TableFields, i: int) -> JobEntry:
-    collective, machines = entry.text("collective"), _numbers(entry, "machines") if "machines" in entry else ()
-    if machines and "ranks" in entry:
-        entry.fail("machines", "is given beside ranks: give one of the two")
-    ranks = () if machines else _numbers(entry, "ranks")
-    name = entry.text("name", "")
+    collective, name = _collective(entry), entry.text("name", "")
+    if len(given := [key for key in ("placement", "machines", "ranks") if key in entry]) > 1:
+        entry.fail(given[0], f"is given beside {given[1]}: give one of the two")
+    named = entry.text(given[0]) if given and _has_names(entry, given[0]) else ""
+    machines = _numbers(entry, "machines") if given == ["machines"] and not named else ()
+    ranks = () if named or machines else _numbers(entry, "ranks")
     job = JobEntry(
         name or f"{i}:{collective.partition(':')[0]}",
         collective,
@@ -67,11 +72,32 @@ def _job(entry: TableFields, i: int) -> JobEntry:
         number_of(name) if name else number_of_unnamed(collective, ranks) if ranks else None,
         _packets(entry),
         machines,
+        named,
     )
     entry.finish()
     if job.weight <= 0:
         entry.refuse("weight", "a number above 0")
     return job
+
+
+def _collective(entry: TableFields) -> str:
+    """Read a collective, whose operation may stand beside it: ``nccl`` and ``all_to_all``."""
+    collective, operation = entry.text("collective"), entry.text("operation", "")
+    if not operation:
+        return collective
+    try:
+        operation = known_operation(usual_spelling(operation, OPERATIONS)).name
+        named = spelled_out(collective, operation)
+        require_operation(named, operation)
+    except InputError as error:
+        entry.fail("operation", f": {error}")
+    return named
+
+
+def _has_names(entry: TableFields, key: str) -> bool:
+    """Whether a field names nodes, such as ``m0,m2``, in place of numbers."""
+    raw = entry.raw(key)
+    return key == "placement" or (key == "machines" and isinstance(raw, str) and raw[:1].isalpha())
 
 
 def _numbers(entry: TableFields, key: str) -> tuple[int, ...]:

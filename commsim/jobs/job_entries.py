@@ -34,6 +34,8 @@ class JobEntry:
         How its packets are sent, some of ``composition.OWN``, in SI units. Default: as the run's.
     machines : tuple of int, optional
         Machines all of whose ranks are members, in place of `ranks`.
+    placement : str
+        Names of machines, hosts or GPUs, as ``--placement`` takes them, in place of both; empty without them.
     """
 
     name: str
@@ -47,6 +49,7 @@ class JobEntry:
     number: int | None = None
     packets: Mapping[str, Any] | None = None
     machines: tuple[int, ...] = ()
+    placement: str = ""
 
 
 @dataclass(frozen=True, slots=True)

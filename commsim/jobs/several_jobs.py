@@ -30,6 +30,7 @@ from commsim.jobs.shared_run import PlacedJobs, Shared
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import PACKED, load_placement
+from commsim.prediction.node_lists import ranks_named
 from commsim.prediction.result_remarks import remarks_of_results
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.prediction.work_plan import Outcome, Work
@@ -37,7 +38,7 @@ from commsim.prediction.work_plan import Outcome, Work
 if TYPE_CHECKING:
     from commsim.prediction.solve import Solution
 
-__all__ = ["JobsPlan", "JobsWork", "jobs_of", "prepare_jobs"]
+__all__ = ["JobsPlan", "JobsWork", "entries_of", "prepare_jobs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,8 @@ def prepare_jobs(
 
 def _on_machines(entry: JobEntry, network: Network, nodes: NDArray[np.integer]) -> JobEntry:
     """Return a job with the ranks of its machines; one that names ranks as it is."""
+    if entry.placement:
+        return _of_ranks(entry, _ranks_at(entry, network, nodes))
     if not entry.machines:
         return entry
     machine = network.machine[nodes]
@@ -213,7 +216,27 @@ def _on_machines(entry: JobEntry, network: Network, nodes: NDArray[np.integer]) 
     if wrong or len(set(entry.machines)) < len(entry.machines):
         accepted = f"different numbers {known[0]}..{known[-1]}"
         raise InputError(f"job {entry.name}: machines are {accepted}, got {(wrong or list(entry.machines))[0]}")
-    ranks = tuple(rank for one in entry.machines for rank in np.flatnonzero(machine == one).tolist())
+    return _of_ranks(entry, tuple(rank for one in entry.machines for rank in np.flatnonzero(machine == one).tolist()))
+
+
+def _ranks_at(entry: JobEntry, network: Network, nodes: NDArray[np.integer]) -> tuple[int, ...]:
+    """Return the ranks on the nodes that a job names.
+
+    Raises
+    ------
+    InputError
+        If it names what is not there, or a node without a rank.
+    """
+    named, rank_of = ranks_named(entry.placement, network), {node: rank for rank, node in enumerate(nodes.tolist())}
+    if named is None:
+        raise InputError(f"job {entry.name}: placement must name machines, such as m0,m2, got {entry.placement!r}")
+    if without := [node for node in named if node not in rank_of]:
+        raise InputError(f"job {entry.name}: no rank is placed on {network.nodes[without[0]]}")
+    return tuple(rank_of[node] for node in named)
+
+
+def _of_ranks(entry: JobEntry, ranks: tuple[int, ...]) -> JobEntry:
+    """Return a job on these ranks, with their number where it has no name."""
     number = number_of_unnamed(entry.collective, ranks) if entry.number is None else entry.number
     return dataclasses.replace(entry, ranks=ranks, number=number)
 
@@ -264,7 +287,7 @@ class JobsWork(Work):
         return [{"job": job.name} for job in self.composition.jobs]
 
 
-def jobs_of(solution: Solution) -> Composition:
-    """Return the jobs of a solution."""
-    assert isinstance(solution.scenario.work, JobsWork)
-    return solution.scenario.work.composition
+def entries_of(solution: Solution) -> tuple[JobEntry, ...]:
+    """Return the jobs of a solution, with their ranks."""
+    assert isinstance(solution.plan, JobsPlan)
+    return solution.plan.entries

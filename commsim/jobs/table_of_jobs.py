@@ -11,7 +11,7 @@ import numpy as np
 from commsim.core.operations import meaning_of_size
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, microseconds
-from commsim.jobs.several_jobs import JobsWork, jobs_of
+from commsim.jobs.several_jobs import JobsWork, entries_of
 from commsim.packets.beside_table import met_by_packets
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.report.answer import Lines, Part, Table, remarks
@@ -32,9 +32,9 @@ BACKGROUND = ["messages", "mean(us)", "p50(us)", "p99(us)", "last(us)", "slowdow
 
 def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
     """Return the JSON row of each job of a solution."""
-    shared, network, jobs = solution.details, solution.plan.network, jobs_of(solution)
+    shared, network, jobs = solution.details, solution.plan.network, entries_of(solution)
     each = zip(
-        jobs.jobs, solution.plan.schedules, solution.results, shared.alone, shared.slowdowns(solution.results),
+        jobs, solution.plan.schedules, solution.results, shared.alone, shared.slowdowns(solution.results),
         strict=True,
     )  # fmt: skip
     rows = [
@@ -56,11 +56,11 @@ def shared_links(solution: Solution) -> list[dict[str, Any]]:
         Name of the link, the jobs and the bytes of each, the seconds that the link needs for them, and that as a share
         of the time from the first of their starts to their last end. Background traffic is not counted.
     """
-    network, jobs = solution.plan.network, jobs_of(solution)
+    network, jobs = solution.plan.network, entries_of(solution)
     carried = np.array([result.link_bytes for result in solution.results if result.link_bytes.size == network.n_links])
     if len(carried) < len(solution.results):  # an engine without links
         return []
-    start = np.array([job.start for job in jobs.jobs])
+    start = np.array([job.start for job in jobs])
     end = start + [result.time for result in solution.results]
     needed = carried.sum(axis=0) / network.bandwidth
     links = np.flatnonzero((carried > 0).sum(axis=0) > 1)
@@ -69,7 +69,7 @@ def shared_links(solution: Solution) -> list[dict[str, Any]]:
         of_link = np.flatnonzero(carried[:, link])
         lasted = float(end[of_link].max() - start[of_link].min())
         rows.append({
-            "link": network.link_name(link), "jobs": [jobs.jobs[k].name for k in of_link.tolist()],
+            "link": network.link_name(link), "jobs": [jobs[k].name for k in of_link.tolist()],
             "bytes": carried[of_link, link].tolist(), "needed_s": float(needed[link]),
             "busy": float(needed[link]) / lasted if lasted else 0.0,
         })  # fmt: skip
@@ -137,7 +137,7 @@ def _met(solution: Solution) -> list[Part]:
     """Return what packets met with: those of all messages together, and of each switch system."""
     whose = {
         "all messages" if "packets" in result.counters else entry.name: result
-        for entry, result in zip(jobs_of(solution).jobs, solution.results, strict=True)
+        for entry, result in zip(entries_of(solution), solution.results, strict=True)
     }
     return [Lines(met_by_packets(result, name)) for name, result in whose.items()]
 

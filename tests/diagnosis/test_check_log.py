@@ -66,6 +66,8 @@ def test_rows_at_other_sizes_make_no_verdict_milder():
     for more in ({2.0**24: 1.5}, {2.0**power: 1.2 for power in range(24, 29)}):
         assert least_middle(large | more) == 0.61
     assert least_middle({2.0**30: 1.0, 2.0**31: 1.1, 2.0**32: 0.2, 2.0**29: 0.9}) == 0.95
+    assert least_middle({2.0**30: 0.5}) == least_middle({2.0**30: 0.5, 2.0**26: 1.0}) == 0.5
+    assert least_middle({2.0**30: 0.8, 2.0**26: 0.4}) == pytest.approx(0.6)
 
 
 def test_the_floor_of_a_class_is_the_same_whatever_other_classes_a_log_has(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from commsim.cli import main
 from commsim.core.errors import InputError
-from commsim.jobs.table_of_jobs import parts_of_jobs, shared_links
+from commsim.jobs.table_of_jobs import parts_of_jobs, rows_of_jobs, shared_links
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
 from commsim.report.answer import Lines, Table
@@ -99,6 +99,17 @@ def test_machines_of_a_job_are_their_ranks(tmp_path):
     by_rank = run_on_machines(tmp_path, 'ranks = "0-7,16-23"', 'ranks = "24-31,8-15"')
     assert [one.time for one in by_machine.results] == [one.time for one in by_rank.results]
     assert [entry.ranks for entry in by_machine.plan.entries] == [entry.ranks for entry in by_rank.plan.entries]
+    by_name = run_on_machines(tmp_path, 'machines = "m0,m2"', 'placement = "m3,m1"\noperation = "AllReduce"')
+    assert [one.time for one in by_name.results] == [one.time for one in by_rank.results]
+    assert [entry.ranks for entry in by_name.plan.entries] == [entry.ranks for entry in by_rank.plan.entries]
+
+
+def test_the_table_counts_the_ranks_of_machines(tmp_path):
+    """The column was 0 for a job that names its machines."""
+    found = run_on_machines(tmp_path, 'machines = "0,2"', 'placement = "m[1,3].gpu[0-2]"')
+    table = next(part for part in parts_of_jobs(found) if isinstance(part, Table))
+    assert [row[table.columns.index("ranks")] for row in table.rows] == ["16", "6"]
+    assert [row["ranks"] for row in rows_of_jobs(found)] == [[*range(8), *range(16, 24)], [8, 9, 10, 24, 25, 26]]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +117,13 @@ def test_machines_of_a_job_are_their_ranks(tmp_path):
     [
         ('machines = "0,4"', "job a: machines are different numbers 0..3, got 4"),
         ("machines = [1, 1]", "job a: machines are different numbers"),
-        ('machines = "one"', "machines such as '0-7,12'"),
+        ('machines = "m0,m9"', "placement: .* has no 'm9'; machines are m0 to m3"),
+        ('placement = "spread"', "job a: placement must name machines, such as m0,m2, got 'spread'"),
+        (
+            'machines = "0"\noperation = "alltoal"',
+            "unknown operation 'alltoal'; did you mean all_to_all",
+        ),
+        ('machines = "0."', "machines such as '0-7,12'"),
         ('machines = "0"\nranks = "0-7"', "machines is given beside ranks"),
     ],
 )

@@ -153,13 +153,16 @@ def slowest_run(runs: Sequence[tuple[Measurement, ...]]) -> tuple[Measurement, .
 def least_middle(ratios: Mapping[float, float]) -> float:
     """Return the least middle of the values of the largest sizes: of three, of four, and so on up to all.
 
+    Of two sizes it is the lesser of the larger one's value and their middle, so that a second size is never milder.
+
     Parameters
     ----------
     ratios : mapping of float to float
         Value of each size.
     """
     falling = [ratios[size] for size in sorted(ratios, reverse=True)]
-    return min(median(falling[:n]) for n in range(min(SEVERAL, len(falling)), len(falling) + 1))
+    fewest = SEVERAL if len(falling) >= SEVERAL else 1
+    return min(median(falling[:n]) for n in range(fewest, len(falling) + 1))
 
 
 def said_of_runs(n_runs: int) -> list[Remark]:
