@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from commsim.core.errors import InputError, shorten
+from commsim.core.machines.hardware import FACTS
 from commsim.core.network import NIC, Network
-from commsim.core.spec import is_whole, read_arguments, split_spec
+from commsim.core.spec import full_keys, is_whole, read_arguments, split_spec
 
 from . import TOPOLOGIES
 from .hosts import HOST_TYPES
@@ -46,7 +47,7 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
     Raises
     ------
     InputError
-        If ``n_hosts`` is ambiguous, a parameter is one of the machine, or so many machines do not fit the fabric.
+        If ``n_hosts`` is ambiguous, a parameter is unknown, or so many machines do not fit the fabric.
     """
     name, raw = split_spec(text)
     nics = np.flatnonzero(machine.kind == NIC)
@@ -55,14 +56,6 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
     parameters = TOPOLOGIES[name].parameters
     if "n_hosts" in raw and len(nics) > 1 and not holds_machines(name):
         raise InputError(_two_spellings(f"{called}@{name}", raw["n_hosts"], len(nics)))
-    host = called.partition(":")[0].strip()
-    host = PRESETS[host].builder if host in PRESETS else host
-    inside = HOST_TYPES[host].parameters if host in HOST_TYPES else {}
-    if misplaced := [key for key in raw if key != KEY and key not in parameters and key in inside]:
-        moved = ",".join(f"{key}={raw[key]}" for key in misplaced)
-        joint = "," if ":" in called else ":"
-        of = "is a parameter" if len(misplaced) == 1 else "are parameters"
-        raise InputError(f"{', '.join(misplaced)} {of} of the machine: write {called}{joint}{moved}@{name}")
     if parameters and (unknown := next((key for key in raw if key != KEY and key not in parameters), "")):
         close = difflib.get_close_matches(unknown, (KEY, *parameters), n=1)
         hint = f"did you mean {close[0]}? " if close else ""
@@ -72,7 +65,45 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
     if "bandwidth" in parameters and "bandwidth" not in raw and not holds_machines(name):
         # The slowest NIC, as NCCL plans with it; a fabric of 100 Gb/s under NICs of 400 would surprise.
         raw["bandwidth"] = f"{float(machine.bandwidth[np.isin(machine.src, nics)].min()):.17g}B/s"
-    return f"{name}:{','.join(f'{key}={value}' for key, value in raw.items())}"
+    return _spec(name, raw)
+
+
+def own_of_machine(machine: str, fabric: str) -> tuple[str, str]:
+    """Give a machine the parameters that stand behind its fabric and that only machines have: ``@star:nic=200Gbps``.
+
+    Parameters
+    ----------
+    machine, fabric : str
+        What the user wrote before and after ``@``.
+
+    Returns
+    -------
+    str, str
+        Both, with full names of counts; unchanged where the fabric is a file or of the user's own.
+
+    Raises
+    ------
+    InputError
+        If a parameter is given to both.
+    """
+    name, raw = split_spec(fabric)
+    host, own = split_spec(machine)
+    host = PRESETS[host].builder if host in PRESETS else host
+    if name not in TOPOLOGIES or host not in HOST_TYPES:
+        return machine, fabric
+    inside = (*HOST_TYPES[host].parameters, *FACTS, "rates")
+    own, raw = full_keys(own, inside), full_keys(full_keys(raw, TOPOLOGIES[name].parameters), inside)
+    moved = {key: value for key, value in raw.items() if key not in TOPOLOGIES[name].parameters and key in inside}
+    if twice := [key for key in moved if key in own]:
+        raise InputError(f"{machine}@{name} has {twice[0]} twice: {own[twice[0]]} and {moved[twice[0]]}")
+    if not moved and own == split_spec(machine)[1] and raw == split_spec(fabric)[1]:
+        return machine, fabric
+    host = machine.partition(":")[0].strip()
+    return _spec(host, own | moved), _spec(name, {key: value for key, value in raw.items() if key not in moved})
+
+
+def _spec(name: str, raw: Mapping[str, str]) -> str:
+    return f"{name}:{','.join(f'{key}={value}' for key, value in raw.items())}" if raw else name
 
 
 def holds_machines(name: str) -> bool:
@@ -103,7 +134,7 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
         If it is no positive whole number, contradicts the other arguments, or no value of the topology's own count
         gives so many.
     """
-    raw = dict(raw)
+    raw = full_keys(raw, TOPOLOGIES[name].parameters)
     if KEY not in raw:
         return raw
     text = raw.pop(KEY)

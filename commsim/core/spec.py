@@ -9,7 +9,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from commsim.core.limits import is_there
@@ -82,6 +82,23 @@ def split_file(text: str) -> tuple[str, dict[str, str]]:
     return split_spec(text)
 
 
+def full_keys(raw: Mapping[str, str], parameters: Collection[str]) -> dict[str, str]:
+    """Return arguments with the full names of counts: ``gpus=4`` where there is `n_gpus` and no `gpus`.
+
+    Raises
+    ------
+    InputError
+        If a count is given under both names.
+    """
+    found: dict[str, str] = {}
+    for key, value in raw.items():
+        full = f"n_{key}" if key not in parameters and f"n_{key}" in parameters else key
+        if full in found:
+            raise InputError(f"{full} is given twice: {found[full]} and {value}")
+        found[full] = value
+    return found
+
+
 def read_arguments(
     build: Callable[..., Any], raw: Mapping[str, str], names: tuple[str, ...] = (), name: str = "", more: str = ""
 ) -> dict[str, Any]:
@@ -109,10 +126,10 @@ def read_arguments(
     hints = typing.get_type_hints(build, include_extras=True)
     parameters = {k: p for k, p in inspect.signature(build).parameters.items() if k not in names}
     values: dict[str, Any] = {}
-    for key, text in raw.items():
+    given = raw if raw.keys() <= parameters.keys() else full_keys(raw, parameters)
+    for key, text in given.items():
         if key not in parameters:
-            counts = [f"n_{key}"] if f"n_{key}" in parameters else []  # `nics` is n_nics, not nic
-            close = counts or difflib.get_close_matches(key, parameters, n=1)
+            close = difflib.get_close_matches(key, parameters, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             known = ", ".join((*parameters, *([more] if more else ()))) or "none"
             raise InputError(f"{name} has no parameter {shorten(repr(key))}; {hint}known: {known}")

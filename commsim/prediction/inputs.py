@@ -64,6 +64,8 @@ def load_network(text: str) -> Network:
 
                 raw = with_count(name, raw)
             if TOPOLOGIES[name].metadata["holds_machines"]:
+                if joined := _of_preset(name, split_spec(text)[1]):
+                    return _joined(joined)
                 raw = _under_machines(name, raw)
             return build(**read_arguments(build, raw))
         except InputError:
@@ -139,21 +141,20 @@ def _is_of_file(word: str) -> bool:
 def _joined(text: str) -> Network:
     """Build ``MACHINE@FABRIC``."""
     from topologies.hosts.load import load_machine, on_fabric
-    from topologies.machine_count import fabric_of, with_count
+    from topologies.machine_count import fabric_of, own_of_machine, with_count
 
-    machine, _, fabric = text.partition("@")
+    machine, fabric = own_of_machine(*text.partition("@")[::2])
     inside = load_machine(machine)
     name = fabric.partition(":")[0].strip()
     if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"]:
         build, raw = TOPOLOGIES[name].build, split_spec(fabric)[1]
         if "preset" in raw:
             raise InputError(f"{text} names machines twice: {machine} and {raw['preset']}")
-        _refuse_of_machines(name, raw | {"preset": machine})
         raw = _under_machines(name, with_count(name, raw), machine)
         joined = build(**read_arguments(build, raw, ("preset",)), preset=machine)
     else:
         joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
-    return dataclasses.replace(joined, name=text)
+    return dataclasses.replace(joined, name=derived(text, f"{machine}@{fabric}"))
 
 
 def _under_machines(name: str, raw: Mapping[str, str], machine: str | None = None) -> dict[str, str]:
@@ -162,6 +163,16 @@ def _under_machines(name: str, raw: Mapping[str, str], machine: str | None = Non
 
     default = TOPOLOGIES[name].parameters["preset"].default
     return as_reached(raw, machine or raw.get("preset", default))
+
+
+def _of_preset(name: str, raw: Mapping[str, str]) -> str:
+    """Write ``MACHINE@FABRIC`` for a fabric of machines that is given parameters of these; empty where it is not."""
+    from topologies.machine_count import own_of_machine
+
+    machine = raw.get("preset", str(TOPOLOGIES[name].parameters["preset"].default))
+    fabric = f"{name}:{','.join(f'{key}={value}' for key, value in raw.items() if key != 'preset')}"
+    given, rest = own_of_machine(machine, fabric)
+    return "" if given == machine else f"{given}@{rest}"
 
 
 def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
@@ -173,9 +184,7 @@ def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
         if not hosts and key not in FACTS:
             continue
         text = f"{key}={raw[key]}"
-        holds = TOPOLOGIES[name].metadata["holds_machines"]
-        machine = raw.get("preset", "dgx-h100") if holds else f"{(hosts or ['nvswitch_host'])[0]}:n_gpus=1"
-        how = f"{machine}{',' if ':' in machine else ':'}{text}@{name}:..."
+        how = f"{(hosts or ['nvswitch_host'])[0]}:n_gpus=1,{text}@{name}:..."
         raise InputError(f"{name} has no parameter {key!r}; machines have it: {how}")
 
 

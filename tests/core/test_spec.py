@@ -99,8 +99,12 @@ def test_a_count_without_its_n_is_meant_before_what_is_spelled_alike():
     def machine(nic: Bandwidth = 1e9, n_nics: int = 8) -> None:
         """Take a rate and a count."""
 
-    with pytest.raises(InputError, match="no parameter 'nics'; did you mean n_nics\\?"):
-        read_arguments(machine, {"nics": "4"})
+    assert read_arguments(machine, {"nics": "4"}) == {"n_nics": 4}
+    assert read_arguments(machine, {"nic": "8Gbps"}) == {"nic": 1e9}
+    with pytest.raises(InputError, match="n_nics is given twice: 2 and 4"):
+        read_arguments(machine, {"n_nics": "2", "nics": "4"})
+    with pytest.raises(InputError, match="no parameter 'nics'"):
+        read_arguments(machine, {"nics": "4"}, names=("n_nics",))
 
 
 def test_what_the_caller_supplies_the_user_may_not():

@@ -95,9 +95,7 @@ def test_a_text_that_is_too_long_for_a_file_name_is_refused_as_a_network():
 @pytest.mark.parametrize(
     ("text", "how"),
     [
-        ("rail_optimized:machines=2,pxn=true", "dgx-h100:pxn=true@rail_optimized:"),
-        ("rail_optimized:machines=2,preset=hgx-h100,pxn=true", "hgx-h100:pxn=true@rail_optimized:"),
-        ("rail_optimized:machines=2,preset=dgx-h100:n_nics=4,pxn=true", "dgx-h100:n_nics=4,pxn=true@rail_optimized:"),
+        ("star:n_hosts=4,pxn=true", "nvswitch_host:n_gpus=1,pxn=true@star:"),
         ("star:n_hosts=4,gpu=hopper", "nvswitch_host:n_gpus=1,gpu=hopper@star:"),
     ],
 )
@@ -106,6 +104,16 @@ def test_what_belongs_to_machines_is_refused_with_the_words_that_say_it(text, ho
         load_network(text)
     assert how in str(refused.value)
     assert load_network(f"{how}machines=2")
+
+
+@pytest.mark.parametrize(
+    ("preset", "joined"),
+    [("", "dgx-h100:pxn=true"), (",preset=hgx-h100", "hgx-h100:pxn=true"),
+     (",preset=dgx-h100:n_nics=4", "dgx-h100:n_nics=4,pxn=true")],
+)  # fmt: skip
+def test_what_belongs_to_machines_is_theirs_on_a_fabric_that_holds_machines(preset, joined):
+    network = load_network(f"rail_optimized:machines=2{preset},pxn=true")
+    assert network.name == f"{joined}@rail_optimized:machines=2"
 
 
 def test_facts_of_machines_are_said_beside_a_saved_network(tmp_path):

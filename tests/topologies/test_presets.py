@@ -95,13 +95,10 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
         ("dgx-h100:rates=best", "preset dgx-h100: rates must be effective or spec, got 'best'"),
         ("dgx-h100:n_gpu=4", r"dgx-h100 has no parameter 'n_gpu'; did you mean n_gpus\?"),
         (
-            "pcie_host:n_nics=2@star:n_gpus=4,machines=6",
-            "n_gpus is a parameter of the machine: write pcie_host:n_nics=2,n_gpus=4@star",
+            "dgx-h100:nic=200Gbps@star:nic=400Gbps,machines=6",
+            "dgx-h100:nic=200Gbps@star has nic twice: 200Gbps and 400Gbps",
         ),
-        (
-            "dgx-h100@star:n_gpus=4,n_nics=2,machines=6",
-            "n_gpus, n_nics are parameters of the machine: write dgx-h100:n_gpus=4,n_nics=2@star",
-        ),
+        ("dgx-h100:gpus=4,n_gpus=4@star:machines=6", "n_gpus is given twice: 4 and 4"),
         ("dgx-h100@", "expected name:key=value"),
         ("@star:n_hosts=8", "expected name:key=value"),
         (
@@ -113,7 +110,6 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
             "dgx-h100@rail_optimized:machines=4,preset=hgx-h100",
             "dgx-h100@rail_optimized:machines=4,preset=hgx-h100 names machines twice: dgx-h100 and hgx-h100",
         ),
-        ("dgx-h100@rail_optimized:machines=4,n_gpus=4", "machines have it: dgx-h100:n_gpus=4@rail_optimized"),
         ("dgx-h100@dgx-h100", "dgx-h100 cannot join machines: gpu0 is a gpu"),
         (
             "dgx-h100@leaf_spine:n_leaves=3,n_spines=1,hosts_per_leaf=3",
@@ -200,3 +196,21 @@ def test_machines_on_a_fabric_that_holds_machines_are_its_preset():
     assert joined.bandwidth.tolist() == own.bandwidth.tolist()
     few = load_network("hgx-h100:n_gpus=4,n_nics=2@rail_optimized:machines=4")  # two parameters, as no preset= can have
     assert len(few.endpoints) == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("pcie_host:n_nics=2@star:n_gpus=4,machines=6", "pcie_host:n_nics=2,n_gpus=4@star:machines=6"),
+        ("dgx-h100@star:gpus=4,nics=4,machines=6", "dgx-h100:n_gpus=4,n_nics=4@star:machines=6"),
+        ("dgx-h100@leaf_spine:machines=4,leaves=2,n_spines=8,nic=200Gbps,net=roce",
+         "dgx-h100:nic=200Gbps,net=roce@leaf_spine:machines=4,n_leaves=2,n_spines=8"),
+        ("dgx-h100@rail_optimized:machines=4,n_gpus=4,nics=4", "dgx-h100:n_gpus=4,n_nics=4@rail_optimized:machines=4"),
+        ("rail_optimized:machines=4,preset=hgx-h100,gpus=4", "hgx-h100:n_gpus=4@rail_optimized:machines=4"),
+        ("star:hosts=4", "star:n_hosts=4"),
+    ],
+)  # fmt: skip
+def test_a_parameter_of_the_machine_may_stand_behind_its_fabric_and_a_count_lack_its_prefix(text, same):
+    found, wanted = load_network(text), load_network(same)
+    assert (found.nodes, found.name, found.hardware) == (wanted.nodes, wanted.name, wanted.hardware)
+    assert np.array_equal(found.bandwidth, wanted.bandwidth)

@@ -14,7 +14,7 @@ from commsim.core.machines.hosts_of_machines import hosts_of_machines
 from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry, close_names
 from commsim.core.remark import Remark
-from commsim.core.spec import SUFFIXES, is_whole, read_arguments, split_spec
+from commsim.core.spec import SUFFIXES, full_keys, is_whole, read_arguments, split_spec
 from commsim.extensions import house
 from topologies import TOPOLOGIES, require_buildable
 from topologies.presets import PRESETS, named_so
@@ -186,6 +186,7 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     registry: Registry[Network] = HOST_TYPES if preset.builder in HOST_TYPES else TOPOLOGIES
     build = registry[preset.builder].build
     hardware = ""
+    parameters = full_keys(parameters, registry[preset.builder].parameters)
     if preset.builder in HOST_TYPES:
         parameters, hardware = _split_hardware({**preset.hardware, **parameters})
     used: dict[str, int] = {}
