@@ -229,3 +229,15 @@ def pytest_runtest_setup(item):
 def command_line(capsys, tmp_path):
     """Return the command line, run in this process; it keeps what it printed."""
     return CommandLine(capsys, tmp_path)
+
+
+@pytest.fixture
+def forgets(monkeypatch):
+    """Return a function of registries: what the test registers there is forgotten after it."""
+
+    def forgets(*registries):
+        for registry in registries:
+            len(registry)  # imports those of its package, which stay
+            monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+
+    return forgets

@@ -32,14 +32,12 @@ def of_readme(word):
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(tmp_path, monkeypatch, forgets):
     """A folder with the files of the documentation, which are forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_ring.py").write_text(example("collectives.md"))
     (tmp_path / "line.py").write_text(example("topologies.md"))
-    for registry in (COLLECTIVES, TOPOLOGIES, POLICIES, STRATEGIES, TRAINING_POLICIES):
-        len(registry)
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    forgets(COLLECTIVES, TOPOLOGIES, POLICIES, STRATEGIES, TRAINING_POLICIES)
     return tmp_path
 
 

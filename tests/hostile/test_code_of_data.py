@@ -181,11 +181,9 @@ def put(tree, path, value):
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(tmp_path, monkeypatch, forgets):
     monkeypatch.chdir(tmp_path)
-    for registry in (COLLECTIVES, TOPOLOGIES):  # what a test registers is forgotten afterwards
-        len(registry)
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    forgets(COLLECTIVES, TOPOLOGIES)
     Path("own.py").write_text(CODE)
     Path("job.json").write_text(json.dumps([row("a", 2)]))
     yield "./own.py"

@@ -22,11 +22,10 @@ IDLE = HEAD + "def idle(flow: Flow):\n    flow['window'] = flow['window']\n"
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(tmp_path, monkeypatch, forgets):
     """A folder with the example, which is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
-    len(CONTROLS)
-    monkeypatch.setattr(CONTROLS, "_entries", dict(CONTROLS._entries))
+    forgets(CONTROLS)
     (tmp_path / "aimd.py").write_text(EXAMPLE)
     (tmp_path / "idle.py").write_text(IDLE)
     return tmp_path

@@ -72,9 +72,8 @@ def test_where_each_machine_takes_one_port_hosts_are_machines():
     assert load_network("g4dn@star:n_hosts=4").nodes == load_network("g4dn@star:machines=4").nodes
 
 
-def test_an_own_topology_without_a_size_of_its_own_is_sized_by_n_hosts(tmp_path, monkeypatch):
-    len(TOPOLOGIES)  # reads our own
-    monkeypatch.setattr(TOPOLOGIES, "_entries", dict(TOPOLOGIES._entries))  # forgotten afterwards
+def test_an_own_topology_without_a_size_of_its_own_is_sized_by_n_hosts(tmp_path, forgets):
+    forgets(TOPOLOGIES)
     path = tmp_path / "own.py"
     path.write_text(
         "from topologies import topology\n"

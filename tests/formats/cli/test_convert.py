@@ -103,10 +103,8 @@ def test_from_goal_to_goal_nothing_is_changed_and_to_chakra_times_and_sizes_are_
     assert "a deadlock" in commsim.refuses("workload", "export", first, "-o", tmp_path / "d.bin")
 
 
-def test_own_code_is_written_as_what_it_makes(commsim, tmp_path, monkeypatch):
-    for registry in (COLLECTIVES, TOPOLOGIES):
-        len(registry)
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # own names are forgotten afterwards
+def test_own_code_is_written_as_what_it_makes(commsim, tmp_path, forgets):
+    forgets(COLLECTIVES, TOPOLOGIES)
     ring, rack = tmp_path / "own_ring.py", tmp_path / "own_rack.py"
     ring.write_text(
         "from collectives import COLLECTIVES, collective\nfrom commsim import Schedule\n\n@collective('all_gather')\n"

@@ -165,8 +165,8 @@ def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
 """
 
 
-def test_a_file_of_the_user_places_ranks(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(STRATEGIES, "_entries", dict(STRATEGIES._entries))
+def test_a_file_of_the_user_places_ranks(tmp_path, forgets) -> None:
+    forgets(STRATEGIES)
     own = tmp_path / "own.py"
     own.write_text(OWN.replace("NUMBER", "jobs[0].n_gpus"))
     assert place(NETWORK, 2, OwnFile(own)).nodes.tolist() == [15, 14]

@@ -12,11 +12,9 @@ STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 
 
 @pytest.fixture
-def made_up(monkeypatch):
+def made_up(forgets):
     """Stand for the one file that a new system is, and that the registry of systems imports."""
-    len(COLLECTIVES)
-    for registry in (SYSTEMS, COLLECTIVES):
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    forgets(COLLECTIVES, SYSTEMS)
 
     @system
     def made_up(elements_per_packet: int = 248, pool_size: int = 256) -> System:
