@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
+from collections.abc import Callable
 
-EVERY = 1.0  # s between two looks
 __all__ = ["end_with_parent"]
 
 
-def end_with_parent() -> None:
-    """End this process soon after the one that started it, whatever it computes then."""
-    threading.Thread(target=_watch, args=(os.getppid(),), name="parent watch", daemon=True).start()
+def end_with_parent(file: int) -> Callable[[], None]:
+    """End this process when the other end of its connection to the emulation is closed, whatever it computes then.
+
+    Parameters
+    ----------
+    file : int
+        Descriptor of the connection. The kernel closes the other end of one that is killed; its process number may be
+        gone before this process could ask for it, or be that of a shell between the two.
+
+    Returns
+    -------
+    callable
+        Function without parameters after which the process goes on without a connection.
+    """
+    is_over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(os.dup(file), is_over), name="parent watch", daemon=True)
+    watch.start()
+    return is_over.set
 
 
-def _watch(parent: int) -> None:
-    never = threading.Event()  # its clock is the machine's, and not the rank's
-    while os.getppid() == parent:
-        never.wait(EVERY)
-    os._exit(1)
+def _watch(file: int, is_over: threading.Event) -> None:
+    poll = select.poll()
+    poll.register(file, 0)  # only that it hangs up
+    poll.poll()
+    if not is_over.is_set():
+        os._exit(1)

@@ -107,6 +107,11 @@ class ProcessRank:
         self._link = FramedLink(self._connection.fileno())
         self._link.receive()  # all ranks can be reached
 
+    @property
+    def file(self) -> int:
+        """Descriptor of the connection to the coordinator."""
+        return self._link.file
+
     def now(self) -> float:
         """Return the virtual time of the rank, s."""
         if self._has_passed and threading.get_ident() == self._thread:

@@ -49,7 +49,7 @@ def begin() -> None:
         os._exit(1)
     del os.environ[SOCKET]
     set_process_rank(rank)
-    end_with_parent()
+    goes_on_alone = end_with_parent(rank.file)
     StandIns().install()
     AfterImport().install()
     if os.environ.get(CLOCK) != "wall":
@@ -65,6 +65,7 @@ def begin() -> None:
             rank.fail(raised_at(error, trace))
 
     def ended() -> None:
+        goes_on_alone()
         if not has_failed:
             with contextlib.suppress(OSError):
                 rank.end()

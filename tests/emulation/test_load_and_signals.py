@@ -122,11 +122,15 @@ def processes_of(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["processes", "stages"])
-def test_programs_that_only_compute_end_when_their_emulation_is_killed(tmp_path, way):
+@pytest.mark.parametrize(
+    ("way", "by_shell"),
+    [("processes", False), ("stages", False), pytest.param("processes", True, marks=pytest.mark.deep)],
+)
+def test_programs_that_only_compute_end_when_their_emulation_is_killed(tmp_path, way, by_shell):
     program = tmp_path / "spin.py"
     program.write_text("print('begun', flush=True)\nwhile True:\n    pass\n")
-    command = [sys.executable, "-m", "commsim", "emulate", "-n", "2", "--topology", STAR, *WAYS[way][1], "--", program]
+    run = ["sh", "-c", f"{sys.executable} {program}; true"] if by_shell else [program]
+    command = [sys.executable, "-m", "commsim", "emulate", "-n", "2", "--topology", STAR, *WAYS[way][1], "--", *run]
     begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert "begun" in begun.stdout.readline()
     children = Path(f"/proc/{begun.pid}/task/{begun.pid}/children").read_text().split()
@@ -135,6 +139,20 @@ def test_programs_that_only_compute_end_when_their_emulation_is_killed(tmp_path,
     begun.communicate()
     while any(_runs(child) for child in children):  # else the test is ended by its limit
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("other.close(); end_with_parent(own.fileno()); threading.Event().wait()", 1),  # it was killed before
+        ("end_with_parent(own.fileno()); other.close(); threading.Event().wait()", 1),
+        ("end_with_parent(own.fileno())(); other.close(); [one.join() for one in threading.enumerate()[1:]]", 0),
+    ],
+)
+def test_a_process_ends_with_its_connection_until_it_goes_on_alone(how, code):
+    text = "import socket, threading\nfrom commsim.emulation.parent_watch import end_with_parent\n"
+    text += f"own, other = socket.socketpair()\n{how}"
+    assert subprocess.run([sys.executable, "-c", text], check=False, timeout=300).returncode == code
 
 
 def _runs(pid):

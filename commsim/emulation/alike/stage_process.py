@@ -47,8 +47,8 @@ def run_stage() -> None:
     from .host import Host
 
     address, _, number = os.environ.pop(SOCKET).rpartition(":")
-    end_with_parent()
     connection = Client(address, family="AF_UNIX")
+    goes_on_alone = end_with_parent(connection.fileno())
     connection.send(int(number))
     job: StageJob = pickle.loads(connection.recv_bytes())
     gpu = StageGpu(connection)
@@ -57,4 +57,5 @@ def run_stage() -> None:
     except CommsimError as error:
         gpu.fail(str(error))
         raise SystemExit(1) from None
+    goes_on_alone()
     gpu.end(report)
