@@ -79,7 +79,7 @@ class ExpertPlan(Plan):
         """Return the same exchange with the costs of another kernel, or of links only."""
         seen = self.network if kernel is None else seen_by(kernel, self.network)
         paths = FlowPaths(seen, self.paths.job, self.paths.routing, self.paths.seed)
-        return dataclasses.replace(self, paths=paths, kernel=kernel)
+        return dataclasses.replace(self, paths=paths, kernel=kernel, _at={}, _bounds={})
 
     def links(self) -> float:
         """Return the time in which links carry all copies, at the rates that the kernel reaches, s."""

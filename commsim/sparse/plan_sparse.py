@@ -117,7 +117,8 @@ class SparsePlan(Plan):
 
     def with_data(self, data: SparseData) -> SparsePlan:
         """Return the same with other data; routes and dependencies do not change."""
-        return dataclasses.replace(self, paths=self.paths.with_messages(data.messages), sparse=data)
+        paths = self.paths.with_messages(data.messages)
+        return dataclasses.replace(self, paths=paths, sparse=data, _at={}, _bounds={})
 
 
 def of_density(results: Sequence[Result]) -> list[Remark]:

@@ -118,10 +118,15 @@ def test_disjoint_data_is_no_denser_than_there_is_room_for():
     assert found.low <= 1 / 8
 
 
-def test_another_density_gives_what_a_new_preparation_gives():
-    ready = prepare("zen:density=0.01,seed=3", STAR, n_ranks=8)
-    again = prepare("zen:density=0.2,seed=3", STAR, n_ranks=8)
-    assert at_density(ready, 0.2).predict(4e5) == again.predict(4e5)
+@pytest.mark.parametrize("spec", ["zen:", "omnireduce:n_aggregators=8,"])  # the second is cut by size
+def test_other_densities_give_what_new_preparations_give(spec):
+    ready = prepare(f"{spec}density=0.01,seed=3", STAR, n_ranks=8)
+    for density in (0.01, 0.2, 0.6):
+        again = prepare(f"{spec}density={density},seed=3", STAR, n_ranks=8)
+        assert at_density(ready, density).predict(4e5) == again.predict(4e5)
+
+
+def test_dense_data_has_no_other_density():
     dense = prepare("ring_all_reduce", STAR)
     assert at_density(dense, 0.2) is dense
 
