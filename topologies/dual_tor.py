@@ -8,27 +8,31 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .uplinks import CableOptions, Tier, lay
+from .switch_ports import LeafUp
+from .uplinks import CableOptions, Tier
 
 
 @topology(sized_by=("hosts_per_rack", "n_racks"))
 def dual_tor(
     n_racks: int,
-    n_spines: int,
-    hosts_per_rack: int,
+    n_spines: int | None = None,
+    hosts_per_rack: int | None = None,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
     uplink_bandwidth: Bandwidth | None = None,
     oversubscription: Ratio | None = None,
     uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
+    switch_ports: int | None = None,
 ) -> Network:
     """Dual ToR: every host is cabled to the two top-of-rack switches of its rack, and these to every spine.
 
     Parameters
     ----------
-    n_racks, n_spines, hosts_per_rack : int
-        Number of racks, of spines and of hosts of a rack, at least 1 each. Hosts of one rack are numbered
-        consecutively.
+    n_racks : int
+        Number of racks, at least 1.
+    n_spines, hosts_per_rack : int, optional
+        Number of spines, and of hosts of a rack, numbered consecutively; as `n_spines` and `hosts_per_leaf` of
+        ``leaf_spine``.
     bandwidth : float, bytes/s
         Bandwidth of each link between host and switch, one way; a host has two of them.
     uplink_bandwidth : float, bytes/s, optional
@@ -38,6 +42,8 @@ def dual_tor(
         spine; as of ``leaf_spine``.
     latency : float, s
         Latency of each link; two links lie between hosts of one rack, four between others.
+    switch_ports : int, optional
+        Ports of each switch; as of ``leaf_spine``.
 
     Returns
     -------
@@ -55,10 +61,12 @@ def dual_tor(
     Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024, section 4: the
     non-stacked dual ToR.
     """
-    require_at_least("dual_tor", 1, n_racks=n_racks, n_spines=n_spines, hosts_per_rack=hosts_per_rack)
-    require_at_least("dual_tor", 1, uplinks_per_spine=1 if uplinks_per_spine is None else uplinks_per_spine)
+    counts = {"n_spines": n_spines, "hosts_per_rack": hosts_per_rack, "uplinks_per_spine": uplinks_per_spine}
+    given = {key: count for key, count in counts.items() if count is not None}
+    require_at_least("dual_tor", 1, n_racks=n_racks, **given)
     options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    up = lay(Tier("dual_tor", "switch of a rack", "spine"), hosts_per_rack * bandwidth, bandwidth, options)
+    tor_up = LeafUp(Tier("dual_tor", "switch of a rack", "spine"), "hosts_per_rack", bandwidth, options, switch_ports)
+    hosts_per_rack, up = tor_up.laid(hosts_per_rack, 2 * n_racks)
     n_spines, per_tor = up.n_above, up.n_above * up.per_pair
     n_hosts, n_tors = n_racks * hosts_per_rack, 2 * n_racks
     n_uplinks = n_tors * per_tor

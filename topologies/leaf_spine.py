@@ -8,27 +8,33 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .uplinks import CableOptions, Tier, lay
+from .switch_ports import LeafUp
+from .uplinks import CableOptions, Tier
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
 def leaf_spine(
     n_leaves: int,
-    n_spines: int,
-    hosts_per_leaf: int,
+    n_spines: int | None = None,
+    hosts_per_leaf: int | None = None,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
     uplink_bandwidth: Bandwidth | None = None,
     oversubscription: Ratio | None = None,
     uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
+    switch_ports: int | None = None,
 ) -> Network:
     """Leaf-spine: a two-tier folded Clos, every leaf cabled to every spine.
 
     Parameters
     ----------
-    n_leaves, n_spines, hosts_per_leaf : int
-        Number of leaves, of spines and of hosts of a leaf, at least 1 each. Hosts of one leaf are numbered
-        consecutively.
+    n_leaves : int
+        Number of leaves, at least 1.
+    n_spines : int, optional
+        Number of spines; by default as many as a leaf has cables up, which are then as few as are non-blocking, or as
+        `oversubscription` says; with `switch_ports` as few as have ports for all cables.
+    hosts_per_leaf : int, optional
+        Number of hosts of a leaf, numbered consecutively; needed unless `switch_ports` says how many fit.
     bandwidth : float, bytes/s
         Bandwidth of each link between host and leaf, one way.
     uplink_bandwidth : float, bytes/s, optional
@@ -41,6 +47,8 @@ def leaf_spine(
         Parallel cables between each leaf and each spine; by default 1, or as many as `oversubscription` asks for.
     latency : float, s
         Latency of each link; two links lie between hosts of one leaf, four between others.
+    switch_ports : int, optional
+        Ports of each switch, such as 64; a network that needs switches with more is refused. By default any number.
 
     Returns
     -------
@@ -57,10 +65,12 @@ def leaf_spine(
     ----------
     Greenberg et al., "VL2: a scalable and flexible data center network", SIGCOMM 2009, section 4.1.
     """
-    require_at_least("leaf_spine", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf)
-    require_at_least("leaf_spine", 1, uplinks_per_spine=1 if uplinks_per_spine is None else uplinks_per_spine)
+    counts = {"n_spines": n_spines, "hosts_per_leaf": hosts_per_leaf, "uplinks_per_spine": uplinks_per_spine}
+    given = {key: count for key, count in counts.items() if count is not None}
+    require_at_least("leaf_spine", 1, n_leaves=n_leaves, **given)
     options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    up = lay(Tier("leaf_spine", "leaf", "spine"), hosts_per_leaf * bandwidth, bandwidth, options)
+    leaf_up = LeafUp(Tier("leaf_spine", "leaf", "spine"), "hosts_per_leaf", bandwidth, options, switch_ports)
+    hosts_per_leaf, up = leaf_up.laid(hosts_per_leaf, n_leaves)
     n_hosts, n_uplinks = n_leaves * hosts_per_leaf, n_leaves * up.n_above * up.per_pair
     require_buildable("leaf_spine", n_hosts + n_leaves + up.n_above, 2 * (n_hosts + n_uplinks))
     host, cable = np.arange(n_hosts), np.arange(n_uplinks)

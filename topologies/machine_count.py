@@ -8,7 +8,7 @@ fabric under machines with several NICs cannot be counted by ``n_hosts``, which 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .sold_rates import as_reached
 from .uplinks import COUNTS_OF_CABLES
 
 KEY = "machines"
+PORTS = "switch_ports"
 
 
 def fabric_of(text: str, machine: Network, called: str) -> str:
@@ -143,7 +144,10 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
     wanted = int(text) * (1 if holds_machines(name) else n_nics)
     what = f"{name}: {KEY}={text}" + (f" are {wanted} hosts of the fabric" if wanted != int(text) else "")
     sized_by = TOPOLOGIES[name].metadata["sized_by"]
-    free = next((key for key in sized_by if key not in raw), None)
+    missing = [key for key in sized_by if key not in raw]
+    if PORTS in raw and len(missing) == 2:
+        return _fitted(what, name, raw, missing, wanted, n_nics)
+    free = next(iter(missing), None)
     count = _counter(name, raw)
     if free is None:
         got = count("", 0)
@@ -158,10 +162,36 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
     return {**raw, free: str(_value(what, free, wanted, lambda value: count(free, value)))}
 
 
+def _fitted(
+    what: str, name: str, raw: Mapping[str, str], keys: Sequence[str], wanted: int, n_nics: int
+) -> dict[str, str]:
+    """Return the arguments with the fewest leaves alike that have ports for all; of leaves with whole machines if any.
+
+    Raises
+    ------
+    InputError
+        If no number of leaves does.
+    """
+    build, (per_leaf, n_leaves) = TOPOLOGIES[name].build, keys
+    most = len(build(**read_arguments(build, {**raw, n_leaves: "1"})).endpoints)
+    sizes = [size for size in range(min(most, wanted), 0, -1) if wanted % size == 0]
+    refused = ""
+    for size in sorted(sizes, key=lambda size: (size % n_nics > 0, -size)):
+        found = {**raw, per_leaf: str(size), n_leaves: str(wanted // size)}
+        try:
+            build(**read_arguments(build, found))
+        except InputError as error:
+            refused = refused or str(error).removeprefix(f"{name}: ")
+        else:
+            return found
+    raise InputError(f"{what}; {refused}")
+
+
 def _counter(name: str, raw: Mapping[str, str]) -> Callable[[str, int], int]:
     """Return what counts the hosts of the topology with one more argument."""
     build = TOPOLOGIES[name].build
-    raw = {key: value for key, value in raw.items() if key not in COUNTS_OF_CABLES}  # not all counts can be laid
+    dropped = (*COUNTS_OF_CABLES, PORTS)  # not all counts can be laid
+    raw = {key: value for key, value in raw.items() if key not in dropped}
 
     def count(key: str, value: int) -> int:
         return len(build(**read_arguments(build, {**raw, key: str(value)} if key else raw)).endpoints)

@@ -10,20 +10,22 @@ from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 from .leaf_spine import leaf_spine
-from .uplinks import CableOptions, Tier, lay
+from .switch_ports import LeafUp
+from .uplinks import CableOptions, Tier
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
 def multi_plane(
     n_planes: int,
     n_leaves: int,
-    n_spines: int,
-    hosts_per_leaf: int,
+    n_spines: int | None = None,
+    hosts_per_leaf: int | None = None,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
     uplink_bandwidth: Bandwidth | None = None,
     oversubscription: Ratio | None = None,
     uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
+    switch_ports: int | None = None,
 ) -> Network:
     """Multi-plane: `n_planes` separate leaf-spines that share nothing but the hosts, which have a port in each.
 
@@ -31,8 +33,10 @@ def multi_plane(
     ----------
     n_planes : int
         Planes, at least 1; with two, hosts are dual-homed and nothing that fails in one plane is felt in the other.
-    n_leaves, n_spines, hosts_per_leaf : int
-        Number of leaves, of spines and of hosts of a leaf in every plane, at least 1 each.
+    n_leaves : int
+        Number of leaves of every plane, at least 1.
+    n_spines, hosts_per_leaf : int, optional
+        Number of spines of every plane, and of hosts of a leaf; as of ``leaf_spine``.
     bandwidth : float, bytes/s
         Bandwidth of each link between host and leaf, one way: of one port, not of all ports of a host.
     uplink_bandwidth : float, bytes/s, optional
@@ -42,6 +46,8 @@ def multi_plane(
         each leaf and each spine; as of ``leaf_spine``.
     latency : float, s
         Latency of each link; two links lie between hosts of one leaf, four between others.
+    switch_ports : int, optional
+        Ports of each switch; as of ``leaf_spine``.
 
     Returns
     -------
@@ -59,11 +65,14 @@ def multi_plane(
     dual plane.
     """
     require_at_least("multi_plane", 1, n_planes=n_planes)
-    require_at_least("multi_plane", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf)
+    counts = {"n_spines": n_spines, "hosts_per_leaf": hosts_per_leaf, "uplinks_per_spine": uplinks_per_spine}
+    given = {key: count for key, count in counts.items() if count is not None}
+    require_at_least("multi_plane", 1, n_leaves=n_leaves, **given)
+    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
+    leaf_up = LeafUp(Tier("multi_plane", "leaf", "spine"), "hosts_per_leaf", bandwidth, options, switch_ports)
+    hosts_per_leaf, up = leaf_up.laid(hosts_per_leaf, n_leaves)
     n_hosts = n_leaves * hosts_per_leaf
     require_buildable("multi_plane", n_hosts + n_planes * (n_leaves + 1), 2 * n_planes * (n_hosts + n_leaves))
-    options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    up = lay(Tier("multi_plane", "leaf", "spine"), hosts_per_leaf * bandwidth, bandwidth, options)
     n_spines = up.n_above
     plane = leaf_spine(
         n_leaves, n_spines, hosts_per_leaf, bandwidth, up.rate, uplinks_per_spine=up.per_pair, latency=latency

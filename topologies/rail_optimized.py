@@ -137,7 +137,7 @@ def rail_optimized(
         down, across = pod * rails * leaf_up.per_pair, n_pods * spine_up.per_pair
         spine_ports = down + spine_up.n_above * spine_up.per_pair
         ports = {"leaf": group + leaf_up.n_above * leaf_up.per_pair, "spine": spine_ports, "core switch": across}
-        require_ports(ports, switch_ports)
+        require_ports("rail_optimized", ports, switch_ports)
     n_ports, n_leaves, all_spines = n_hosts * rails, n_groups * rails * planes, n_pods * planes * leaf_up.n_above
     leaf_cables, spine_cables = leaf_up.n_above * leaf_up.per_pair, spine_up.n_above * spine_up.per_pair
     n_cables = n_ports * planes + n_leaves * leaf_cables + all_spines * spine_cables

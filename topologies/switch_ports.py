@@ -1,22 +1,107 @@
-"""Tiers of a rail-optimised fabric out of switches with a number of ports: groups, and the fewest switches above."""
+"""Tiers of switches with a number of ports: how much fits below them, and the fewest switches above."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .uplinks import ROUNDED, CableOptions, Cables, Tier, required_ratio
+from .uplinks import ROUNDED, CableOptions, Cables, Tier, lay, required_ratio
 
 RAILS = Tier("rail_optimized", "leaf", "spine")
 MOST_PORTS = 2048  # of any switch
-# What takes fewer ports of a switch.
+# What takes fewer ports of a switch, of a topology or of all.
 HINTS = {
-    "leaf": "give a smaller hosts_per_group", "spine": "give groups_per_pod, for a third tier",
-    "core switch": "give fewer uplinks_per_core",
+    "rail_optimized leaf": "give a smaller hosts_per_group",
+    "rail_optimized spine": "give groups_per_pod, for a third tier",
+    "core switch": "give fewer uplinks_per_core", "leaf": "give a smaller hosts_per_leaf",
+    "switch of a rack": "give a smaller hosts_per_rack", "rack": "give a smaller hosts_per_rack",
+    "pod switch": "give fewer racks_per_pod", "three_tier core switch": "give fewer pods, or more n_cores",
+    "spine": "give fewer leaves, or take three_tier or rail_optimized, which have a third tier",
 }  # fmt: skip
+
+
+def require_count_of_ports(name: str, ports: int) -> None:
+    """Refuse a number of ports that no switch has.
+
+    Raises
+    ------
+    InputError
+        If it is not 1 to ``MOST_PORTS``.
+    """
+    if not 1 <= ports <= MOST_PORTS:
+        raise InputError(f"{name}: switch_ports must be 1 to {MOST_PORTS}, got {ports}")
+
+
+@dataclass(frozen=True, slots=True)
+class LeafUp:
+    """The cables up from the leaves of two tiers, and what their switches have ports for.
+
+    Parameters
+    ----------
+    tier : Tier
+        Its words.
+    hosts_key : str
+        Parameter of the number of hosts of a leaf.
+    port : float, bytes/s
+        Rate of each port to a host.
+    options : CableOptions
+        What the user says of cables up. Without a number of spines they are as few as are non-blocking.
+    ports : int, optional
+        Ports of each switch; any number by default.
+    """
+
+    tier: Tier
+    hosts_key: str
+    port: float
+    options: CableOptions
+    ports: int | None
+
+    def laid(self, hosts: int | None, n_leaves: int) -> tuple[int, Cables]:
+        """Return the number of hosts of a leaf, and its cables.
+
+        Parameters
+        ----------
+        hosts : int, optional
+            What the user says; by default as many as a leaf has ports for.
+        n_leaves : int
+            Leaves that a spine has cables to.
+
+        Raises
+        ------
+        InputError
+            If neither hosts nor ports are given, no leaf has the ratio, or a switch has too few ports.
+        """
+        name = self.tier.topology
+        if self.ports is None:
+            if hosts is None:
+                raise InputError(f"{name} needs {self.hosts_key}, such as {name}:{self.hosts_key}=4")
+            return hosts, self._cables(hosts)
+        require_count_of_ports(name, self.ports)
+        hosts = self._fitting(self.ports) if hosts is None else hosts
+        up = self._cables(hosts)
+        if self.options.n_above is None and self.options.per_pair is None:
+            up = fewest_above(up, n_leaves, self.ports)
+        needed = {self.tier.below: hosts + up.n_above * up.per_pair, self.tier.above: n_leaves * up.per_pair}
+        require_ports(name, needed, self.ports)
+        return hosts, up
+
+    def _cables(self, hosts: int) -> Cables:
+        return lay(self.tier, hosts * self.port, self.port, self.options, is_full=self.options.n_above is None)
+
+    def _fitting(self, ports: int) -> int:
+        """Return how many hosts a leaf has beside its cables up."""
+        for n in range(ports - 1, 0, -1):
+            with contextlib.suppress(InputError):  # so many hosts cannot have the ratio
+                up = self._cables(n)
+                if n + up.n_above * up.per_pair <= ports:
+                    return n
+        few = f"{self.tier.topology}: switch_ports={ports} are too few for a {self.tier.below}"
+        raise InputError(f"{few} with one host and its cables up")
 
 
 def fitting_group(n_hosts: int, ports: int, n_rails: int, port: float, options: CableOptions) -> int:
@@ -43,8 +128,7 @@ def fitting_group(n_hosts: int, ports: int, n_rails: int, port: float, options: 
     InputError
         If no leaf has ports enough, or the number of ports is that of no switch.
     """
-    if not 1 <= ports <= MOST_PORTS:
-        raise InputError(f"{RAILS.topology}: switch_ports must be 1 to {MOST_PORTS}, got {ports}")
+    require_count_of_ports(RAILS.topology, ports)
     ratio = required_ratio(RAILS, options.oversubscription or 1.0) * (options.rate or port) / port
     sizes = {}
     for group in range(1, min(n_hosts, ports) + 1):
@@ -80,7 +164,7 @@ def fewest_above(cables: Cables, n_below: int, ports: float) -> Cables:
     return dataclasses.replace(cables, n_above=total // per_pair, per_pair=per_pair) if per_pair else cables
 
 
-def require_ports(needed: Mapping[str, int], ports: int) -> None:
+def require_ports(name: str, needed: Mapping[str, int], ports: int) -> None:
     """Refuse switches of more ports than there are.
 
     Raises
@@ -90,4 +174,5 @@ def require_ports(needed: Mapping[str, int], ports: int) -> None:
     """
     for switch, n in needed.items():
         if n > ports:
-            raise InputError(f"{RAILS.topology}: a {switch} needs {n} ports, got switch_ports={ports}; {HINTS[switch]}")
+            hint = HINTS.get(f"{name} {switch}") or HINTS[switch]
+            raise InputError(f"{name}: a {switch} needs {n} ports, got switch_ports={ports}; {hint}")
