@@ -158,10 +158,7 @@ class RunConfig(RunOutputs, Questions, FaultsInTime, PlayConfig):
             f"--{name}": f"; of NCCL it is a parameter of the collective: nccl:{name.replace('-', '_')}=VALUE"
             for name in OF_NCCL
         },
-        **{
-            f"--{name}": "; machines are counted in the network: dgx-h100@star:machines=4"
-            for name in ("machines", "nodes", "hosts")
-        },
+        **{f"--{name}": "; --machines N is the number of machines" for name in ("nodes", "hosts")},
         "--plot": ": --json FILE.json keeps the result, and commsim plot busbw FILE.json -o FILE.png draws it",
     }
 

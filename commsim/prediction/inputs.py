@@ -30,7 +30,8 @@ def load_network(text: str) -> Network:
     Parameters
     ----------
     text : str
-        What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself);
+        What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself, or
+        ``machines=N`` of them on one switch);
         ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric (``machines=N`` of them); or a path, when it
         ends with .toml, .json or .npz, with .yml or .yaml (a network of ASTRA-sim), or with .xml or .txt for one
         machine; or
@@ -83,8 +84,8 @@ def load_network(text: str) -> Network:
         return _joined(text)
     name, raw = split_spec(text)
     if is_machine(text):
-        _refuse_several(name, raw)
-        return load_machine(text)
+        several = _several(name, raw)
+        return load_network(derived(text, several)) if several else load_machine(text)
     if name in PRESETS:
         return build_preset(name, raw)
     if is_there(text) or "/" in name:
@@ -97,12 +98,13 @@ def load_network(text: str) -> Network:
     return build(**read_arguments(build, raw))
 
 
-def _refuse_several(name: str, raw: Mapping[str, str]) -> None:
-    """Refuse a number of machines without what joins them, with the words that give both."""
-    if "machines" in raw:
-        others = ",".join(f"{key}={value}" for key, value in raw.items() if key != "machines")
-        machine = f"{name}:{others}" if others else name
-        raise InputError(f"{name} is one machine; a fabric joins several: {machine}@star:machines={raw['machines']}")
+def _several(name: str, raw: Mapping[str, str]) -> str:
+    """Write several of a machine on one switch, which limits none of them; empty where no number of them is given."""
+    if "machines" not in raw:
+        return ""
+    others = ",".join(f"{key}={value}" for key, value in raw.items() if key != "machines")
+    machine = f"{name}:{others}" if others else name
+    return machine if raw["machines"] == "1" else f"{machine}@star:machines={raw['machines']}"
 
 
 def _of_another_tool(text: str) -> Network | None:

@@ -120,10 +120,21 @@ def test_a_flag_whose_value_is_two_dashes_is_refused(commsim, flag):
     assert f"argument {flag}: expected a value" in commsim.refuses("run", "ring_all_reduce", f"{flag}=--")
 
 
-@pytest.mark.parametrize("flag", ["--machines", "--nodes"])
-def test_a_number_of_machines_leads_to_the_network(commsim, flag):
-    words = ("run", "nccl", "--topology", "dgx-h100@star", flag, "4")
-    assert "machines are counted in the network: dgx-h100@star:machines=4" in commsim.refuses(*words)
+def test_a_number_of_machines_is_that_of_the_network(commsim):
+    """A machine alone has a switch that limits none; a fabric keeps its other parameters."""
+    question = ("run", "nccl", "-b", "1M", "-e", "1M", "--topology")
+    for machine, network in (
+        ("dgx-h100", "dgx-h100@star:machines=2"),
+        ("dgx-h100:gpus=4", "dgx-h100:gpus=4@star:machines=2"),
+        ("dgx-h100@leaf_spine:n_leaves=2", "dgx-h100@leaf_spine:n_leaves=2,machines=2"),
+        ("dgx-h100@star", "dgx-h100@star:machines=2"),
+    ):
+        assert commsim(*question, machine, "--machines", "2").out == commsim(*question, network).out
+    assert commsim("topo", "show", "dgx-h100", "--machines", "1").out == commsim("topo", "show", "dgx-h100").out
+    assert "machines is given twice" in commsim.refuses(*question, "dgx-h100@star:machines=2", "--machines", "4")
+    assert "machines must be a whole number" in commsim.refuses(*question, "dgx-h100", "--machines", "x")
+    assert "--machines N is the number of machines" in commsim.refuses(*question, "dgx-h100", "--nodes", "2")
+    assert "give both" in commsim.refuses("nccl", "--machines", "4")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_a_name_that_ends_as_a_file_does_is_a_file(tmp_path, suffix):
         ("p5.48xlarge", r"unknown topology 'p5\.48xlarge'; did you mean p5\?"),
         ("p5.48xlarge@star:machines=2", r"unknown machine 'p5\.48xlarge'; did you mean p5\? known: "),
         ("h200@star:machines=2", r"unknown machine 'h200'; did you mean hgx-h200\? known: "),
-        ("dgx-h100:pxn=off,machines=2", r"one machine; a fabric joins several: dgx-h100:pxn=off@star:machines=2$"),
+        ("dgx-h100:machines=0", "star: machines must be a whole number of at least 1, got '0'"),
         ("fat_tree:k=3", "fat_tree needs an even k of at least 2, got k=3"),
         ("fat_tree:k=4,bandwidth=100Gb", "fat_tree: bandwidth must be a rate .* did you mean 100Gbps"),
         ("fat_tree", "fat_tree needs k"),
@@ -84,6 +84,11 @@ def test_a_network_of_astra_sim_is_read_as_it_is(tmp_path):
     assert set(network.latency.tolist()) == {500e-9}
     with pytest.raises(InputError, match="no such file"):
         load_network(str(tmp_path / "none.yml"))
+
+
+def test_so_many_of_a_machine_are_on_one_switch():
+    assert load_network("dgx-h100:pxn=false,machines=2").name == "dgx-h100:pxn=false@star:machines=2"
+    assert load_network("dgx-h100:machines=1").name == "dgx-h100"
 
 
 def test_a_text_that_is_too_long_for_a_file_name_is_refused_as_a_network():

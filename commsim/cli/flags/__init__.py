@@ -26,6 +26,8 @@ NUMBERS = {"int": int, "float": float}
 LAST_TITLES = ("ranks", "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)", "what to predict",
                "faults", "engine and packets", "costs of messages", "output")  # fmt: skip
 
+MACHINES = "number of machines, as machines=N of the network says it; without a fabric they are on one switch"
+
 # One name per thing in all verbs: the usual names of flags that some verbs call by the word of their papers.
 USUAL_NAMES = {
     "workers": ("--ranks",),
@@ -101,6 +103,8 @@ class Flags:
             if names[0].startswith("-") and not flags.intersection(usual):
                 names = (*usual, *names)
             groups[titles[field_name]].add_argument(*names, **options).rare_without = rare.get(field_name)
+        if "topology" in declared and "machines" not in declared:
+            groups.get("ranks", parser).add_argument("--machines", metavar="N", help=MACHINES)
         parser.set_defaults(**cls.DEFAULTS)
 
     @classmethod
@@ -117,9 +121,14 @@ class Flags:
         Raises
         ------
         InputError
-            If a seed is negative, or a number of hashes below 1.
+            If a seed is negative, a number of hashes below 1, or a number of machines is given without one.
         """
         values = {field.name: getattr(args, field.name) for field in dataclasses.fields(cls)}
+        if (machines := getattr(args, "machines", None)) is not None and "machines" not in values:
+            if not values["topology"]:
+                raise InputError("--machines counts those of --topology, such as dgx-h100: give both")
+            has_more = ":" in values["topology"].rpartition("@")[2]
+            values["topology"] += f"{',' if has_more else ':'}machines={machines}"
         seed = values.get("seed")
         if isinstance(seed, int) and seed < 0:
             raise InputError(f"--seed must be 0 or more, got {seed}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, Placing
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "nccl": """
         commsim nccl --topology dgx-h100
-        commsim nccl --topology dgx-h100@star:machines=4 --operation all_reduce
+        commsim nccl dgx-h100 --machines 4 --operation all_reduce
         commsim nccl --topology dgx-h100 --operation all_reduce --size 1M
         commsim nccl --topology dgx-a100 --operation all_gather --nccl-version 2.18
         commsim nccl --topology dgx-h100 --operation all_reduce --tuner-csv tuner.csv""",
@@ -75,6 +77,26 @@ class NcclConfig(Hashes, Faults, Placing, WithJson):
         default=-1, metavar="N", help="with --from: number of nodes for which the rules hold (default: any)"
     )
     tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
+
+    @classmethod
+    def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
+        """Add all flags to a parser; the network may stand without ``--topology``, as for ``commsim expect``."""
+        parser.add_argument("network", nargs="?", metavar=TOPOLOGY, help="the same as --topology")
+        super().add_arguments(parser)
+
+    @classmethod
+    def from_args(cls, args: argparse.Namespace, code: Sequence[str] | None = None) -> Any:
+        """Return the flags that were parsed.
+
+        Raises
+        ------
+        InputError
+            If two networks are given.
+        """
+        if args.network is not None and args.topology is not None:
+            raise InputError(f"two networks: {args.network} and --topology {args.topology}; give one")
+        args.topology = args.topology or args.network
+        return super().from_args(args, code)
 
 
 def run(config: NcclConfig) -> Answer:

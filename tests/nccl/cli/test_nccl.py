@@ -199,3 +199,13 @@ def test_what_run_cannot_build_has_no_prediction(commsim):
 def test_the_help_names_the_releases_that_are_known(commsim):
     (oldest, newest) = (".".join(map(str, release)) for release in (OLDEST, NEWEST))
     assert f"{oldest}..{newest}" in commsim("nccl", "--help").out
+
+
+def test_the_network_may_stand_without_its_flag(commsim):
+    words = ("--operation", "all_reduce", "-e", "1M")
+    assert commsim("nccl", "dgx-h100", "--machines", "2", *words).out == commsim(
+        "nccl", "--topology", "dgx-h100@star:machines=2", *words
+    ).out  # fmt: skip
+    assert "two networks: dgx-h100 and --topology dgx-a100" in commsim.refuses(
+        "nccl", "dgx-h100", "--topology", "dgx-a100"
+    )
