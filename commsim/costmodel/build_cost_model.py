@@ -162,6 +162,7 @@ def _head(question: CostModelQuestion, made: Sequence[MadeCurve]) -> dict[str, A
         "certificate": {
             "tolerance": question.tolerance,
             "points": len(errors),
+            "engine_points": sum(one.n_engine for one in made),
             "largest_error": float(f"{errors.max():.3g}"),
             "median_error": float(f"{np.median(errors):.3g}"),
             "engine_calls": sum(one.n_calls for one in made),

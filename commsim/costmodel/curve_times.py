@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,9 @@ from .trusted_times import TrustedTimes
 DIGITS = 6
 # Rounds of random sizes after which a curve that is still wrong somewhere is given up, and rounds that must find none.
 MAX_ROUNDS, MIN_GOOD = 40, 2
+# Random sizes of a curve at which the engine itself computes where the closed form is trusted: spread over all sizes,
+# and those where the curve is most wrong.
+SPREAD, WORST = 8, 2
 # Plans of sizes that are kept at once.
 MAX_KEPT = 64
 COLUMNS = ("time", "low", "high")
@@ -85,6 +88,8 @@ class MadeCurve(NamedTuple):
         What the file has of it.
     errors : list of float
         Relative error at each size of the check, which no earlier step has seen.
+    n_engine : int
+        Sizes of the check at which the engine itself was asked; at the others its closed form was.
     n_calls : int
         Calls of the engine.
     release : str
@@ -97,6 +102,7 @@ class MadeCurve(NamedTuple):
 
     curve: dict[str, Any]
     errors: list[float]
+    n_engine: int
     n_calls: int
     release: str
     sources: list[str]
@@ -125,7 +131,7 @@ def make_curve(question: CurveQuestion) -> MadeCurve:
         times.trusted.clear()
         refined = _refined(times, choices, question)
     assert refined is not None
-    found, sizes, errors = refined
+    found, sizes, checked = refined
     curve: dict[str, Any] = {
         "operation": question.operation, "machines": question.machines, "gpus": question.gpus,
         "faults": question.faults, "size": [n * UNIT for n in sizes],
@@ -139,12 +145,13 @@ def make_curve(question: CurveQuestion) -> MadeCurve:
     curve |= {"choices": named} if named else {}
     curve["busbw_factor"] = known_operation(question.operation).busbw_factor(n_ranks)
     sources = [str(remark) for remark in (*scenario.remarks, *plan.notes)]
-    return MadeCurve(curve, errors, len(times.asked), release, sources, plan.network.routing)
+    errors, n_engine = [error for error, _ in checked], sum(size in times.asked for _, size in checked)
+    return MadeCurve(curve, errors, n_engine, len(times.asked), release, sources, plan.network.routing)
 
 
 def _refined(
     times: TrustedTimes, choices: list[tuple[int, str]], question: CurveQuestion
-) -> tuple[SizeRefinement, list[int], list[float]] | None:
+) -> tuple[SizeRefinement, list[int], list[tuple[float, int]]] | None:
     """Return the sizes of a curve with their check; None where a time that was trusted is not the engine's."""
     found = SizeRefinement(times, 1, question.high // UNIT, question.tolerance, choices)
     found.refine()
@@ -154,14 +161,14 @@ def _refined(
 
 def check_at_random(
     found: SizeRefinement, times: TrustedTimes, question: CurveQuestion
-) -> tuple[list[int], list[float]] | None:
+) -> tuple[list[int], list[tuple[float, int]]] | None:
     """Look at random sizes, add what is missing, and look at new ones until rounds find nothing that is wrong.
 
     Returns
     -------
-    list of int, list of float
+    list of int, list of (float, int)
         Sizes of the curve; relative errors at the random sizes of the last rounds, which none of these was taken from.
-        None instead where the engine's time at a random size is another one than was trusted.
+        None instead where the engine's time at one of :func:`engine_sizes` is another one than was trusted.
 
     Raises
     ------
@@ -177,8 +184,8 @@ def check_at_random(
         wrong = [size for error, size in errors if error > question.tolerance]
         good += errors
         if not wrong and len(good) >= MIN_GOOD * n:
-            is_engines = all(times.engine(size) == found.times(size) for _, size in good)
-            return (few, [error for error, _ in good]) if is_engines else None
+            is_engines = all(times.engine(size) == found.times(size) for size in engine_sizes(good))
+            return (few, good) if is_engines else None
         if wrong:
             for size in wrong:
                 found.add(size)
@@ -187,6 +194,13 @@ def check_at_random(
         f"{question.operation} on {question.machines} machines of {question.gpus}: lines miss its times by more than "
         f"{question.tolerance:.1%} after {MAX_ROUNDS} rounds; take a larger --tolerance"
     )
+
+
+def engine_sizes(good: Sequence[tuple[float, int]]) -> list[int]:
+    """Return sizes at which the engine itself is asked: as many of each range of sizes, and those of largest errors."""
+    sizes = sorted(size for _, size in good)
+    every = max(1, len(sizes) // SPREAD)
+    return list(dict.fromkeys([*sizes[every // 2 :: every], *(size for _, size in sorted(good)[-WORST:])]))
 
 
 def error_at(found: SizeRefinement, sizes: list[int], size: int) -> float:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commsim.costmodel.curve_times import CurveQuestion, make_curve
+from commsim.costmodel.curve_times import SPREAD, WORST, CurveQuestion, engine_sizes, make_curve
 from commsim.costmodel.trusted_times import TrustedTimes
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.plans.dense import Plan
@@ -56,6 +56,22 @@ def test_a_curve_is_that_of_the_engine_alone(monkeypatch, network, operation, ma
     assert found.curve == alone.curve
     assert found.errors == alone.errors
     assert found.n_calls < asked * alone.n_calls
+    assert alone.n_engine == len(alone.errors)
+
+
+def test_the_engine_is_asked_at_few_of_many_random_sizes():
+    few, many = (make_curve(question(NCCL, "all_reduce", 2, 8, HIGH)._replace(points=n)) for n in (20, 2000))
+    assert len(many.errors) >= 2000
+    assert many.n_engine < len(many.errors) / 5
+    assert many.n_calls < few.n_calls + 5 * (SPREAD + WORST)
+
+
+def test_the_engine_is_asked_where_errors_are_largest_and_at_all_orders_of_size():
+    asked = engine_sizes([(size % 97 / 1e4, size) for size in range(1, 2001)])
+    assert sum(size % 97 == 96 for size in asked) >= WORST
+    assert all(any(first <= size < first + 250 for size in asked) for first in range(1, 2001, 250))
+    assert len(asked) <= SPREAD + WORST
+    assert engine_sizes([(0.0, 5)]) == [5]
 
 
 def test_trust_that_a_random_size_refutes_is_given_up(monkeypatch):

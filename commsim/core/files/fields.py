@@ -287,12 +287,11 @@ class TableFields:
 
     def table(self, key: str) -> TableFields:
         """Return a field that is a table; an empty one when it is missing."""
-        value = self._get(key, {})
-        return (
-            TableFields(value, self._path, (*self._keys, key))
-            if isinstance(value, dict)
-            else self.refuse(key, "a table")
-        )
+        value, keys = self._get(key, {}), (*self._keys, key)
+        if not isinstance(value, dict):
+            in_toml = str(self._path).endswith(".toml")
+            self.refuse(key, f"a table, a line [{_dotted(keys)}] with its fields below it" if in_toml else "a table")
+        return TableFields(value, self._path, keys)
 
     def raw(self, key: str) -> object:
         """Return a field as it is, None when it is missing."""

@@ -96,7 +96,7 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
     if not isinstance(text, OwnFile):
         raise InputError(
             f"{printable(shorten(match[1]))}: a data file cannot execute code: name the file with a flag, or in "
-            "Python with cs.OwnFile(...)"
+            f'Python as cs.OwnFile("{printable(shorten(text))}")'
         )
     path, (name, rest) = Path(match[1]), _split(match[2] or "")
     raw = split_spec(f"{name or path.stem}:{rest}")[1]

@@ -43,7 +43,7 @@ class WatchConfig(WithJson):
     port: int | None = flag(
         metavar="N", help="follow the records, and serve http://127.0.0.1:N/metrics to Prometheus; 0: any free port"
     )
-    interval: str = flag(default="1s", metavar="TIME", help="with --port: time between two looks at the files")
+    interval: str = flag(default="1s", metavar="TIME", help="with --port: interval between reads of the files")
     during: str | None = flag(metavar="TIME", help="with --port: end after this time (default: on Ctrl-C or SIGTERM)")
 
 

@@ -59,7 +59,7 @@ class Scoring(Flags):
         help="limit on the least common multiple of the iteration times (hyperperiod); longer ones are truncated",
     )
     check: bool = switched(
-        help="also simulate the candidates, rank them by that, and say how well the estimates agree with it"
+        help="also simulate the candidates, rank them by the simulated times, and print how well the estimates agree"
     )
     json: str | None = flag(
         "-J",
@@ -84,7 +84,7 @@ class PlaceRankConfig(Hashes, Scoring, Faults):
     )  # fmt: skip
     candidates: int = flag(
         default=10, metavar="N",
-        help="number of candidates; if all of them slow the jobs down, 3 times as many more are tried, at most 100",
+        help="number of candidates; if all of them slow jobs down, up to 3 times as many others are tried, at most 100",
     )  # fmt: skip
     generator: str = flag(
         default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
@@ -114,8 +114,8 @@ class ScoreConfig(Scoring):
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
     check: bool = switched(
-        help="also simulate the jobs; prints iteration times, and whether the score is borne out: it is 1 and no job's "
-        "iterations become more than 0.1 %% longer, or neither (`agrees` in JSON)"
+        help="also simulate the jobs; prints iteration times, and whether the simulation agrees with the score "
+        "(`agrees` in JSON): the score is 1 if and only if no job's iterations become more than 0.1 %% longer"
     )
 
 

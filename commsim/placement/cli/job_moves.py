@@ -26,12 +26,14 @@ class PlaceMovesConfig(Hashes, Scoring, Faults):
         help="sources of places, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
     drain: str | None = flag(
-        metavar="HOSTS", help="hosts to free, such as n[019-024],n30: jobs on them are moved first, as off failed hosts"
+        metavar="HOSTS",
+        help="hosts to free, such as n[019-024],n30; their jobs are moved first, like jobs on failed hosts",
     )
     restart: str | None = flag(
-        metavar="TIME", help="time that a moved job stands still, such as 90s: when each move has paid (pays after)"
+        metavar="TIME",
+        help="pause of a moved job, such as 90s; column 'pays after': time after which the move is a gain",
     )
-    check: bool = switched(help="simulate each placement, and rank by that; it takes longer")
+    check: bool = switched(help="simulate each placement, and rank by the simulated times; it takes longer")
     seed: int = flag(default=0, metavar="N", help="seed of random candidates, of hashes in routing and of faults")
 
 

@@ -48,7 +48,7 @@ class PlaceServeConfig(Flags):
     kube_token: str | None = flag(metavar="FILE", help="token that the API server takes (default: none)")
     kube_ca: str | None = flag(metavar="FILE", help="certificates of the API server (default: those of the system)")
     hashes: int | None = flag(
-        metavar="N", help="number of hashes of ECMP with which placements are looked at (default: 8)"
+        metavar="N", help="number of hashes of ECMP for which placements are evaluated (default: 8)"
     )
     log: bool = switched(help="print one line per request on standard error")
 

@@ -50,10 +50,10 @@ class AdviseConfig(Hashes, Faults, WithJson):
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
     against: str | None = flag(
         metavar="NAME",
-        help="dense algorithm that --crossovers compares with, which this flag sets (default: the fastest)",
+        help="dense algorithm that --crossovers compares with (default: the fastest); implies --crossovers",
     )
     crossovers: bool = switched(
-        help="find the density from which on dense ways are faster, and what servers gain, which takes longer"
+        help="also find the density above which dense collectives are faster, and the gain from servers; takes longer"
     )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")

@@ -24,8 +24,8 @@ class SwitchProveConfig(WithJson):
     reorder: str = flag(
         default="",
         metavar="N",
-        help="by how many rounds of its slot a packet may come late, or any; by default 0 (links keep the order) for "
-        "switchml and omnireduce, any for switchml-live and atp",
+        help="number of rounds of its slot by which a packet may be late, or any; by default 0 (links keep the order) "
+        "for switchml and omnireduce, any for switchml-live and atp",
     )
     restarts: int = flag(default=0, metavar="N", help="how often a worker restarts, at any moment")
     reboots: int = flag(default=0, metavar="N", help="how often the switch loses its state, at any moment")

@@ -1,6 +1,7 @@
 import pytest
 
-from commsim.core.files.fields import line_of
+from commsim.core.errors import InputError
+from commsim.core.files.fields import TableFields, line_of
 
 TOML = """schema = 1
 # [[links]] in a comment opens nothing
@@ -86,3 +87,13 @@ def test_a_file_of_another_kind_or_none_has_no_lines(tmp_path):
     (tmp_path / "x.npz").write_bytes(b"")
     assert line_of(tmp_path / "x.npz", ("a",)) == 0
     assert line_of(tmp_path / "none.toml", ("a",)) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("a.toml", r"must be a table, a line \[topology\] with its fields below it, got 'star'"),
+     ("a.json", "must be a table, got 'star'")],
+)  # fmt: skip
+def test_a_text_where_a_table_is_wanted_says_how_a_table_is_written(tmp_path, name, said):
+    with pytest.raises(InputError, match=said):
+        TableFields({"topology": "star"}, tmp_path / name).table("topology")
