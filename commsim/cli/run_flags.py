@@ -13,6 +13,7 @@ from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
+from commsim.core.registry import usual_spelling
 from commsim.core.remark import Remark
 from commsim.core.spec import is_whole
 from commsim.core.units import share
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.prediction.scenario import Scenario
 
+# Words that names of operations begin with, and of algorithms hardly one; MPI's among them.
+OF_OPERATIONS = ("all", "reduce", "broadcast", "gather", "scatter", "barrier", "send", "neighbour", "mpi")
+# Algorithms of a library that no textbook's collective is called.
+OF_LIBRARY = ("ring", "tree", "pat")
 # Flags of ``commsim nccl``, which are parameters of the collective here.
 OF_NCCL = ("gpu", "cpu", "graph", "channels", "nvls", "nic", "net-type", "net-latency", "min-ctas", "max-ctas",
            "buffer", "socket-threads", "collnet")  # fmt: skip
@@ -73,8 +78,20 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
 
     @classmethod
     def from_args(cls, args: argparse.Namespace, code: Sequence[str] | None = None) -> Any:
-        """Return the flags that were parsed, collectives without a flag first."""
+        """Return the flags that were parsed, collectives without a flag first.
+
+        An operation in place of a collective is that of ``--operation``; a library's ``--algorithm`` is its parameter.
+        """
         args.collective = [*args.named, *(args.collective or ())]
+        only = args.collective[0] if len(args.collective) == 1 else ""
+        if only.lower().startswith(OF_OPERATIONS) and getattr(args, "operation", only) is None:
+            operation = usual_spelling(only, OPERATIONS)
+            args.collective, args.operation = ([], operation) if operation in OPERATIONS else ([only], None)
+        algorithm = getattr(args, "algorithm", None)
+        is_of_library = algorithm in OF_LIBRARY or (algorithm is not None and args.operation is None)
+        if is_of_library and only.startswith(("nccl", "rccl")) and algorithm not in ("best", "all"):
+            args.collective = [f"{only}{',' if ':' in only else ':'}algorithm={algorithm}"]
+            args.algorithm = None
         return super().from_args(args, code)
 
     def scenario(self, spec: str | None, network: Network | None = None, **more: Any) -> Scenario:

@@ -11,6 +11,9 @@ from .errors import InputError
 from .units import parse_bandwidth, parse_size
 from .value import Value
 
+# RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes.
+ROCE_HEADER = 82.0
+
 
 @dataclass(frozen=True, slots=True)
 class LogGP:

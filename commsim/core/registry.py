@@ -173,9 +173,10 @@ class Registry(Generic[T]):
 def usual_spelling(text: str, names: Iterable[str]) -> str:
     """Return the one of `names` that `text` spells with other case, hyphens or underscores; `text` if there is none.
 
-    MPI and nccl-tests write ``allreduce`` and ``alltoall``, torch ``all_reduce`` and ``all-reduce``.
+    MPI and nccl-tests write ``MPI_Allreduce`` and ``alltoall``, torch ``all_reduce`` and ``all-reduce``.
     """
-    plain = text.lower().replace("-", "").replace("_", "")
+    plain = text.lower().removeprefix("mpi_").replace("-", "").replace("_", "")
+    plain = "broadcast" if plain == "bcast" else plain
     return next((one for one in names if one.lower().replace("-", "").replace("_", "") == plain), text)
 
 

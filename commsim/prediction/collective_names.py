@@ -28,6 +28,8 @@ from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
+# Libraries of which `commsim emulate` knows what they choose, as people write them, and how it calls them.
+EMULATED = {"mpi": "mpich", "mpich": "mpich", "openmpi": "open-mpi", "ompi": "open-mpi", "gloo": "gloo"}
 # Likeness from which on an unknown name is one of a library: three letters of four, as of ncll.
 ALIKE = 0.75
 OPERATION = "all_reduce"
@@ -272,6 +274,11 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
 
 def _refuse_operation(name: str) -> None:
     """Refuse the name of an operation where a collective is wanted, however its words are joined."""
+    if library := EMULATED.get(name.lower().replace("-", "").replace("_", "")):
+        raise InputError(
+            f"{name!r} is a library whose choices only programs get: `commsim emulate --library {library}`; "
+            "--operation all_reduce ranks the algorithms that it chooses from"
+        )
     operation = usual_spelling(name.replace(" ", "_"), OPERATIONS)
     if operation in OPERATIONS:
         usual = {**USUAL, "all_to_all": "direct_all_to_all"}.get(operation, "")

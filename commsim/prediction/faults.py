@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
 
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
-_FACTOR = re.compile(r"\d{1,9}(\.\d+)?", re.ASCII)
+_FACTOR = re.compile(r"\d{1,9}(\.\d+)?%?", re.ASCII)
 _RATE = re.compile(r"\d{1,9}(\.\d+)? ?[A-Za-z/]+", re.ASCII)
 _MAX_NAMES = 8
 _MOST_FAILED = 100  # whose names are listed
@@ -216,10 +216,15 @@ def _scale(network: Network, text: str, seed: int) -> Network:
     if what == "links":
         if not _FACTOR.fullmatch(factor):
             raise InputError(f"scale links:N takes a factor, such as 0.5, got {text!r}")
-        return scale_links(network, float(factor), part=_read_fraction(name, "scale links"), seed=seed)
+        return scale_links(network, _number(factor), part=_read_fraction(name, "scale links"), seed=seed)
     links = nic_links(network, name) if what == "nic" else links_like(network, name)
-    value = float(factor) if _FACTOR.fullmatch(factor) else _part_of(network, links, factor)
+    value = _number(factor) if _FACTOR.fullmatch(factor) else _part_of(network, links, factor)
     return scale_links(network, value, pattern=name, of_nics=what == "nic")
+
+
+def _number(factor: str) -> float:
+    """Return a factor, which may be in per cent."""
+    return float(factor.removesuffix("%")) / (100 if factor.endswith("%") else 1)
 
 
 def _part_of(network: Network, links: NDArray[np.int64], text: str) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import Framing
+from commsim.core.cost import ROCE_HEADER, Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, Placement
@@ -99,17 +99,16 @@ def framing_of(payload: float | str | None, header: float | str | None) -> Frami
     Parameters
     ----------
     payload, header : float, bytes, or str, optional
-        Bytes of each packet, as numbers or text such as ``4096B``.
+        Bytes of each packet, as numbers or text such as ``4096B``. The header of a payload alone is that of RoCE.
 
     Raises
     ------
     InputError
-        If a payload is given without a header: it changes nothing.
+        If one is no size.
     """
-    if header is None:
-        if payload is not None:
-            raise InputError("payload changes nothing without header")
+    if payload is None and header is None:
         return None
+    header = ROCE_HEADER if header is None else header
     sizes = [
         parse_size(value, name) if isinstance(value, str) else value
         for value, name in ((payload, "payload"), (header, "header"))

@@ -89,11 +89,11 @@ def placement_in_title(
         return ""
     machines, counts = np.unique(network.machine[np.asarray(nodes, np.intp)], return_counts=True)
     text = f", placement {placement if isinstance(placement, str) else 'given'}"
-    if len(machines) < 2 or machines[0] < 0 or counts.min() != counts.max():
+    if machines[0] < 0 or counts.min() != counts.max():
         return text
     if counts[0] == (network.machine[network.endpoints] == machines[0]).sum():  # whole machines
         return text
-    return f"{text}: {len(machines)} machines of {count_text(int(counts[0]), 'rank')}"
+    return f"{text}: {count_text(len(machines), 'machine')} of {count_text(int(counts[0]), 'rank')}"
 
 
 def hashes_in_title(results: Sequence[Result]) -> str:

@@ -291,7 +291,6 @@ def test_a_placement_file_and_a_network_file_are_read(commsim, tmp_path):
         (["--topology", STAR, "--engine", "magic"], "unknown engine"),
         (["--topology", STAR, "--placement", "everywhere"], "unknown placement"),
         (["--topology", STAR, "--start-jitter", "5"], "unit"),
-        (["--topology", STAR, "--payload", "1KiB"], "payload changes nothing without header"),
         (["--topology", STAR, "--iters", "0"], "-n must be at least 1"),
         (["--topology", STAR, "--json", "/nonexistent/x.json"], "cannot write"),
         ([], "--topology"),
@@ -611,3 +610,34 @@ def test_a_collective_without_a_closed_form_does_not_stop_the_others(commsim):
     assert tree["config"]["collective"] == [has]
     assert f"# skipped: {none}: " in commsim.out
     assert "has no closed form" in commsim.refuses("run", none, *line)
+
+
+def test_packets_of_a_payload_have_the_headers_of_roce(commsim):
+    """By hand: a ring of 4 sends 6 messages of a quarter, 256 packets of 1,024 bytes and 82 more each."""
+    words = ("run", "ring_all_reduce", "--topology", STAR, "--overhead", "0us", "-b", "1M", "-e", "1M")
+    for packets in (("--mtu", "1024B"), ("--payload", "1KiB", "--header", "82B")):
+        (row,) = commsim.results(*words, *packets)["results"]
+        assert row["time_s"] == pytest.approx(6 * (256 * (1024 + 82) / 12.5e9 + 2e-6), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (("nccl", "--algorithm", "tree"), ("nccl:algorithm=tree",)),
+        (("nccl", "--operation", "AllGather", "--algorithm", "ring"), ("nccl_all_gather:algorithm=ring",)),
+        (("nccl_all_reduce:version=2.20", "--algorithm", "ring"), ("nccl:version=2.20,algorithm=ring",)),
+        (("broadcast",), ("--operation", "broadcast")),
+        (("MPI_Bcast",), ("--operation", "broadcast")),
+        (("barrier", "--algorithm", "all"), ("--operation", "barrier", "--algorithm", "all")),
+    ],
+)
+def test_an_operation_in_place_of_a_collective_and_an_algorithm_of_a_library_are_what_they_say(commsim, words, same):
+    network = ("--topology", "dgx-h100", "-b", "1M", "-e", "1M")
+    assert commsim("run", *words, *network).out == commsim("run", *same, *network).out
+
+
+@pytest.mark.parametrize("word", ["mpi", "mpich", "open-mpi", "OpenMPI", "gloo"])
+def test_a_library_that_only_programs_get_is_refused_with_who_takes_it(commsim, word):
+    refused = commsim.refuses("run", word, "--topology", STAR)
+    assert "`commsim emulate --library" in refused
+    assert "--operation all_reduce" in refused

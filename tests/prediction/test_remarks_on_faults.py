@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from remark_codes import codes
 
@@ -225,3 +226,11 @@ def test_the_busiest_cable_is_named_where_nothing_crosses_what_flaps():
     )
     (line,) = [line for line in said if "crosses a cable that flaps" in line]
     assert "(the busiest: leaf" in line or "(the busiest: spine" in line
+
+
+@pytest.mark.parametrize("what", ["nic:m0.nic0", "link:m*.nic0:*", "links:1"])
+def test_a_factor_may_be_in_per_cent(what):
+    network = load_network("dgx-h100@leaf_spine:machines=2,n_leaves=2,n_spines=2")
+    scaled, same = (with_faults(network, fail=[], scale=[f"{what}={text}"])[0] for text in ("0.25", "25%"))
+    assert np.array_equal(scaled.bandwidth, same.bandwidth)
+    assert not np.array_equal(scaled.bandwidth, network.bandwidth)

@@ -57,6 +57,8 @@ def test_in_a_pipe_nothing_is_left_out(monkeypatch):
     [
         ("spread", 8, "placement spread: 4 machines of 2 ranks"),
         ("spread", 32, "placement spread"),  # whole machines
+        ("m0,m0", None, "placement m0,m0: 1 machine of 2 ranks"),
+        ("m0", None, "placement m0"),
         ("packed", 8, None),
     ],
 )

@@ -17,8 +17,11 @@ class EngineFlags(Flags):
         default="", metavar="NAME",
         help="flow, packet, alpha-beta, closed-form or auto (default: flow)",
     )  # fmt: skip
-    payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
-    header: str | None = flag(metavar="SIZE", help="header bytes of each packet, in addition to the payload")
+    payload: str | None = flag("--payload", "--mtu", metavar="SIZE", help="payload bytes of a packet, such as 4096B")
+    header: str | None = flag(
+        metavar="SIZE",
+        help="header bytes of each packet, in addition to the payload (with --payload: 82B of RoCE and Ethernet)",
+    )
 
 
 class FlagGroup(NamedTuple):

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from commsim.core.cost import Framing
+from commsim.core.cost import ROCE_HEADER, Framing
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 
-# RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes for 4,096 of payload.
-ROCE = Framing(4096, 82)
+ROCE = Framing(4096, ROCE_HEADER)
 
 # The same headers, and the AETH of an acknowledgement.
 ACK_BYTES = 86

@@ -33,9 +33,10 @@ class Communication(Hashes, Faults, WithJson):
     )
     recv_overhead: str | None = flag(metavar="TIME", help="with --network: time per message at the receiver")
     reduce_rate: str | None = flag(metavar="RATE", help="with --network: rate at which a rank reduces, such as 10GB/s")
-    payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
+    payload: str | None = flag("--payload", "--mtu", metavar="SIZE", help="payload bytes of a packet, such as 4096B")
     header: str | None = flag(
-        metavar="SIZE", help="header bytes of each packet, in addition to the payload (default: none)"
+        metavar="SIZE",
+        help="header bytes of each packet, in addition to the payload (default: none; with --payload: 82B)",
     )
     network: str | None = flag(metavar=TOPOLOGY, help="in place of --bandwidth: simulate each exchange on this network")
     software: str | None = flag(

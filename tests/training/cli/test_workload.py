@@ -224,7 +224,6 @@ def test_the_policies_are_listed(commsim):
         (("--bandwidth", "10Gbps", "--straggler", "-1"), "slow-downs are positive"),
         (("--bandwidth", "10Gbps", "--value-bytes", "0"), "--value-bytes must be at least 1"),
         (("--bandwidth", "10Gbps", "--placement", "packed"), "--placement goes with --network"),
-        (("--bandwidth", "10Gbps", "--payload", "1000B"), "payload changes nothing without header"),
         (("--bandwidth", "10Gbps", "--optimizer-time", "-1s"), "--optimizer-time"),
         (("--bandwidth", "10Gbps", "--phase-gap", "1ms"), "changes nothing without --phases"),
         (("--network", "star:n_hosts=2"), "ranks must be 1..2"),
