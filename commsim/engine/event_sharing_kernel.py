@@ -38,6 +38,9 @@ from .users_kernel import (
     use_of_user,
 )
 
+# Resources up to which a list is searched for the first that will be full: most fillings have a dozen.
+SHORT = 24
+
 
 @njit_norefcount
 def share_again(t: FlowState, now: float, several_priorities: bool) -> None:
@@ -99,25 +102,25 @@ def _share_alone(t: FlowState, s: int, now: float) -> None:
 def fill(t: FlowState, now: float, spreads: bool) -> None:
     """Raise the fair rates of all unfrozen flows together, freezing those that use a resource when it is full.
 
-    Freezing a flow can only raise the fair rate at which its other resources are full, so a key of the heap is a lower
+    Freezing a flow can only raise the fair rate at which its other resources are full, so a key of the queue is a lower
     bound, looked at again when it comes out. With `spreads`, flows are unfrozen that have a reason to change.
     """
-    n_heap = _queue_touched(t, 0)
+    n_queue = _queue_touched(t, 0)
     fair_rate = 0.0
-    while t.counter["n_unfrozen"] > 0 and n_heap > 0:
-        r = t.full_heap[0]
+    while t.counter["n_unfrozen"] > 0 and n_queue > 0:
+        r = _first_full(t, n_queue)
         bound = t.full_at[r]
-        n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, -1.0)
+        n_queue = _take_out(t, n_queue, r)
         if t.resource[r]["n_unfrozen"] == 0:
             note_full(t, r)
             continue
         full = free(t, r) / t.resource[r]["demand"]
-        if full > bound * TIE and n_heap > 0 and full > t.full_at[t.full_heap[0]]:
-            n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, full)
+        if full > bound * TIE and n_queue > 0 and full > t.full_at[_first_full(t, n_queue)]:
+            n_queue = _put_in(t, n_queue, r, full)
             continue
         fair_rate = full if full > fair_rate * TIE else fair_rate
         if spreads and t.resource[r]["top"] > fair_rate * TIE and unfreeze_above(t, r, fair_rate):
-            n_heap = _queue_touched(t, n_heap)
+            n_queue = _queue_touched(t, n_queue)
             continue
         t.resource[r]["full"] = t.resource[r]["top"] = fair_rate
         for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
@@ -125,23 +128,61 @@ def fill(t: FlowState, now: float, spreads: bool) -> None:
                 _freeze(t, t.user[at]["flow"], fair_rate, r, now)
         if spreads and t.counter["n_dirty"] > 0:
             unfreeze_limited(t)
-            n_heap = _queue_touched(t, n_heap)
-    for k in range(n_heap):
-        t.full_place[t.full_heap[k]] = -1
-        note_full(t, t.full_heap[k])
+            n_queue = _queue_touched(t, n_queue)
+    for k in range(n_queue):
+        t.full_place[t.full_queue[k]] = -1
+        note_full(t, t.full_queue[k])
 
 
 @njit_norefcount
-def _queue_touched(t: FlowState, n_heap: int) -> int:
+def _queue_touched(t: FlowState, n_queue: int) -> int:
     """Queue the resources with new unfrozen users by the fair rate at which they will be full, or less."""
     for k in range(t.counter["n_touched"]):
         r = t.touched[k]
         t.resource[r]["touched"] = False
         bound = free(t, r) / t.resource[r]["demand"]
         if t.full_place[r] < 0 or bound < t.full_at[r]:
-            n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, bound)
+            n_queue = _put_in(t, n_queue, r, bound)
     t.counter["n_touched"] = 0
-    return n_heap
+    return n_queue
+
+
+@njit_norefcount
+def _first_full(t: FlowState, n: int) -> int:
+    """Return the resource with the least key of a queue of `n`: a list up to ``SHORT``, else a heap."""
+    first: int = t.full_queue[0]
+    if n <= SHORT:
+        for k in range(1, n):
+            if t.full_at[t.full_queue[k]] < t.full_at[first]:
+                first = t.full_queue[k]
+    return first
+
+
+@njit_norefcount
+def _put_in(t: FlowState, n: int, r: int, key: float) -> int:
+    """Set the key of resource `r` in the queue of `n`, and insert it when it is not there; return how many it has."""
+    if n > SHORT:
+        return heap_fix(t.full_queue, n, t.full_at, t.full_place, r, key)
+    t.full_at[r] = key
+    if t.full_place[r] >= 0:
+        return n
+    t.full_queue[n], t.full_place[r] = r, n
+    if n == SHORT:
+        for k in range(1, SHORT + 1):
+            above = t.full_queue[k]
+            heap_fix(t.full_queue, k + 1, t.full_at, t.full_place, above, t.full_at[above])
+    return n + 1
+
+
+@njit_norefcount
+def _take_out(t: FlowState, n: int, r: int) -> int:
+    """Take resource `r` out of the queue of `n`; return how many are left."""
+    if n > SHORT:
+        return heap_fix(t.full_queue, n, t.full_at, t.full_place, r, -1.0)
+    last, at = t.full_queue[n - 1], t.full_place[r]
+    t.full_queue[at], t.full_place[last] = last, at
+    t.full_place[r] = -1
+    return n - 1
 
 
 @njit_norefcount

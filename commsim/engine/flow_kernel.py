@@ -58,7 +58,7 @@ def go_on_until(t: FlowState, several_priorities: bool, until: float) -> None:
     """Simulate all that happens before time `until`; the arguments are those of :func:`simulate`."""
     c = t.counter
     while c["n_heap"] > 0 or c["n_waiting"] > 0:
-        now = begin_batch(t, until)
+        now = begin_batch(t, until, several_priorities)
         if now == np.inf:
             break
         take_events(t, now)
@@ -89,7 +89,7 @@ def take_events(t: FlowState, now: float) -> None:
 
 
 @njit_norefcount
-def begin_batch(t: FlowState, until: float) -> float:
+def begin_batch(t: FlowState, until: float, several_priorities: bool) -> float:
     """Find when something happens next, and let all phases that end then leave.
 
     Parameters
@@ -98,6 +98,8 @@ def begin_batch(t: FlowState, until: float) -> float:
         All state.
     until : float, s
         Time before which something must happen; else nothing changes, and the answer is infinity.
+    several_priorities : bool
+        Whether flows have different priorities.
     """
     c = t.counter
     now: float = first_finish(t)
@@ -109,7 +111,7 @@ def begin_batch(t: FlowState, until: float) -> float:
     while now < np.inf and first_finish(t) <= now:
         s = t.finish_heap[0]
         c["n_heap"] = heap_fix(t.finish_heap, c["n_heap"], t.finish_key, t.finish_place, s, -1.0)
-        leave(t, s)
+        leave(t, s, several_priorities)
         push(t, s + len(t.connection))
     return now
 

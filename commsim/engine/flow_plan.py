@@ -21,7 +21,7 @@ from commsim.routing.routing import Routes
 from .flow_job import FlowJob
 from .flow_state import FlowLinks, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
-from .job_connections import STEPS, JobConnections, ends_of
+from .job_connections import STEPS, JobConnections
 from .message_costs import cases_of, readers_of
 
 Table = NDArray[Any]
@@ -131,7 +131,8 @@ def plan_flows(
         successor_rows,
     )
 
-    parts = [_job_tables(shared or JobConnections(network, job, routing, seed)) for job in jobs]
+    begun = [shared or JobConnections(network, job, routing, seed) for job in jobs]
+    parts = [_job_tables(of_job) for of_job in begun]
     of_jobs, ends_of_jobs, channels, ops, counts, waits = zip(*parts, strict=True)
     n_transfers = _offsets([len(of) for of in of_jobs])
     n_connections = _offsets([len(ends) for ends in ends_of_jobs])
@@ -140,7 +141,7 @@ def plan_flows(
     first = np.concatenate([np.zeros(1, np.int64), *(w.first[1:] + o for w, o in zip(waits, n_edges, strict=True))])
     pred = _renumbered([w.pred for w in waits], n_transfers)
     kind = waits[0].kind if len(waits) == 1 else np.concatenate([w.kind for w in waits])
-    connection_of = np.concatenate([of + np.int32(o) for of, o in zip(of_jobs, n_connections, strict=True)])
+    connection_of = _renumbered(of_jobs, n_connections)
     ends = np.concatenate([e + np.int32(o) for e, o in zip(ends_of_jobs, participants, strict=True)])
     placement = joined([job.placement for job in jobs])
     nodes = placement.nodes[ends]
@@ -174,10 +175,10 @@ def plan_flows(
             seen.append(OwnCosts(job, n_connections[j], nodes[mine], weight[mine], where))
         tables = with_own_costs(network, seen, tables, connection)
     flow, flow_link, capacity = tables
-    op, cases = np.concatenate(ops), np.empty(0, np.uint8)
+    op, cases = _joined(ops), np.empty(0, np.uint8)
     with expected_work(STEPS * (len(pred) + len(op)), first=True):
         successors = shared.successors if shared else successor_rows(first, pred, kind != WRITE_AFTER_READ)
-        queue = counting_order(connection_of, len(ends))
+        queue = begun[0].columns[2] if len(jobs) == 1 else counting_order(connection_of, len(ends))
         if network.curves is not None:
             cases = cases_of(connection_of, ends, op, successors, readers_of(first, pred, kind == READ_AFTER_WRITE))
     return FlowPlan(
@@ -186,7 +187,7 @@ def plan_flows(
         connection_of,
         np.diff(first).astype(np.int32),
         op,
-        np.concatenate(counts),
+        _joined(counts),
         connection,
         flow,
         flow_link,
@@ -207,8 +208,13 @@ def plan_flows(
 
 def _job_tables(of_job: JobConnections) -> JobTables:
     """Return connections of transfers, their ends and channels, operations, counts and what is waited for."""
-    transfers, (of_transfer, lead) = of_job.transfers, of_job.numbered
-    return of_transfer, *ends_of(transfers, lead), transfers["op"].copy(), transfers["count"].copy(), of_job.waits
+    op, count, _ = of_job.columns
+    return of_job.numbered[0], *of_job.ends, op, count, of_job.waits
+
+
+def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Join the columns of all jobs; those of an only job are not copied."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def _renumbered(numbers: Sequence[NDArray[np.int32]], offsets: Sequence[int]) -> NDArray[np.int32]:

@@ -180,7 +180,7 @@ class FlowState(NamedTuple):
     finish_heap: Numbers  # [n_flows]
     full_at: Floats  # [n_resources], fair rate at which a resource may be full
     full_place: Numbers  # [n_resources]
-    full_heap: Numbers  # [n_resources]
+    full_queue: Numbers  # [n_resources]
     event_time: Floats  # [2 * n_connections], the next arrival and a late start of each connection
     event_code: Offsets  # [2 * n_connections]
     work: Numbers  # [3 * n_connections], what is to be looked at now
@@ -252,14 +252,14 @@ def allocate_state(
     most = int(np.diff(np.append(resource["first"], len(flow_link))).max(initial=0))
     first_variant, first_link, variant_link = variants or (np.empty(0, int), np.empty(0, int), np.empty(0, np.int32))
     finish, finish_key, full_at, event_time = (np.empty(k) for k in (n, n, r, 2 * c))
-    finish_heap, full_heap, work, beginning, dirty, listed, touched, raised, changed = (
+    finish_heap, full_queue, work, beginning, dirty, listed, touched, raised, changed = (
         np.empty(k, np.int32) for k in (n, r, 3 * c + 1, n, r, n, r, most, n)
     )
     return FlowState(
         connection_of, op, n_bytes, waiting.copy(), start, sent, done,
         connection, flow, flow_link.resource, flow_link.share, resource, queue, *successors,
         np.empty(len(flow_link), USER_ROW), np.zeros(len(flow_link), np.int32),
-        finish, finish_key, np.full(n, -1, np.int32), finish_heap, full_at, np.full(r, -1, np.int32), full_heap,
+        finish, finish_key, np.full(n, -1, np.int32), finish_heap, full_at, np.full(r, -1, np.int32), full_queue,
         event_time, np.empty(2 * c, np.int64), work, np.zeros(c, np.bool_), beginning, dirty, listed, touched, raised,
         changed, np.zeros(1, COUNTERS)[0], first_variant, first_link, variant_link,
         np.zeros(max(len(first_link) - 1, 0), np.int64), np.array([variants is not None]),

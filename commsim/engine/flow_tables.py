@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.routing.message_engines import crowded_engines
 from commsim.routing.routing import Routes
@@ -15,8 +16,8 @@ from commsim.routing.routing import Routes
 from .flow_state import CONNECTION_ROW, FLOW_ROW, FlowLinks
 
 Table = NDArray[Any]
-# Links of routes that are looked at together.
-PIECE = 2**20
+# Steps of the kernels for each link of a route, or more.
+STEPS = 20
 
 
 def lay_out_flows(
@@ -51,24 +52,26 @@ def lay_out_flows(
     -------
     flow, flow_link, capacity : FLOW_ROW[2 * n_connections], FlowLinks, float64[n_resources] in bytes/s
     """
+    from commsim.routing.route_links_kernel import RouteLinks, count_flow_links, find_limiting, write_flow_links
+
     n_connections, n_links = len(nodes), network.n_links
-    of_connection = np.repeat(np.arange(n_connections, dtype=np.int32), np.diff(routes.first))
+    all_whole = routes.share.strides == (0,) or bool((routes.share == 1).all())
+    links = RouteLinks(
+        routes.first, routes.link, np.empty(0) if all_whole else routes.share, nodes, network.src, network.dst
+    )
     cap = np.array([job.rate_cap for job in jobs])[job_of_connection]
     capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0)).astype(np.int32)
     everyone = np.arange(n_connections, 2 * n_connections, dtype=np.int32)
-    in_the_way = _may_be_full(network, routes, of_connection, nodes) | (network.curves is not None)
+    with expected_work(STEPS * (len(routes.link) + n_links)):
+        limits = find_limiting(links, network.bandwidth, network.overhead, network.recv_overhead)
+    limits |= network.curves is not None
     core, core_link, core_share = _cores(network, nodes)
     engines = [crowded_engines(network, nodes, routes, end) for end in (0, 1)]
     # a sending flow's flow links are its engine, its route, nearest first, and its cap; a receiving one's its engine,
     # the last links, and the reduction unit of its node
     rows, ports = np.zeros(2 * n_connections, np.int64), np.zeros(n_connections, np.int64)
-    for hops in pieces(of_connection):
-        of, link = of_connection[hops], routes.link[hops]
-        kept, is_port, is_last = in_the_way[link], network.src[link] == nodes[of, 0], network.dst[link] == nodes[of, 1]
-        counts = (rows, kept), (ports, kept & is_port), (rows[n_connections:], kept & is_last)
-        for counted, which in counts:
-            first, n = _runs(of[which])
-            counted[first : first + len(n)] += n
+    with expected_work(STEPS * len(routes.link)):
+        count_flow_links(links, limits, rows, ports)
     rows[:n_connections] += np.bincount(core, minlength=n_connections)
     rows[capped] += 1
     rows[n_connections:] += 1
@@ -81,18 +84,14 @@ def lay_out_flows(
             n_engines += len(engine.capacity)
     first_cap = n_links + network.n_nodes + n_engines
     bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(rows)))
-    whole = not len(core) and bool((routes.share == 1).all()) and all((share == 1).all() for *_, share in costly)
+    whole = not len(core) and all_whole and all((share == 1).all() for *_, share in costly)
     flow_link = FlowLinks(np.zeros(bounds[-1], np.int32), np.ones(0 if whole else bounds[-1]))
     free = bounds[:-1].copy()
     for of_engine in costly:
         _append(flow_link, free, *of_engine)
     data = free.copy()
-    for hops in pieces(of_connection):
-        of, link, share = of_connection[hops], routes.link[hops], routes.share[hops]
-        kept = in_the_way[link]
-        is_last = kept & (network.dst[link] == nodes[of, 1])
-        _append(flow_link, free, of[kept], link[kept], share[kept])
-        _append(flow_link, free, n_connections + of[is_last], link[is_last], share[is_last])
+    with expected_work(STEPS * len(routes.link)):
+        write_flow_links(links, limits, free, flow_link.resource, flow_link.share)
     _append(flow_link, free, core, core_link, core_share)
     _append(flow_link, free, capped, first_cap + np.arange(len(capped)), 1.0)
     _append(flow_link, free, everyone, n_links + nodes[:, 1], 1.0)
@@ -129,17 +128,6 @@ def _cores(
     return np.repeat(local, [len(links) for links in of]).astype(np.int32), link, share
 
 
-def pieces(of_connection: NDArray[np.int32]) -> Iterator[slice]:
-    """Yield which links of all routes are looked at together, so that little else is as long as these.
-
-    Parameters
-    ----------
-    of_connection : int32[n_links_of_routes]
-        Connection whose route has the link.
-    """
-    return (slice(at, at + PIECE) for at in range(0, len(of_connection), PIECE))
-
-
 def _runs(owner: NDArray[np.int32]) -> tuple[int, NDArray[np.intp]]:
     """Return the first of rising numbers, and how often it and each one after it occur."""
     first = int(owner[0]) if len(owner) else 0
@@ -157,44 +145,6 @@ def _append(
     if len(flow_link.share):
         flow_link.share[at] = share
     free_of += n
-
-
-def _may_be_full(
-    network: Network, routes: Routes, of_connection: NDArray[np.int32], nodes: NDArray[np.int32]
-) -> NDArray[np.bool_]:
-    """Find out, for each link, whether it could limit a flow.
-
-    It cannot where all that ever use it, each as fast as the slowest link of its route lets it be, fit together; unless
-    it is the one that says so of some connection, or a host sends or receives by it with an overhead.
-    """
-    fastest, most = routes.rates(network), np.zeros(network.n_links)
-    pays = np.zeros(network.n_links, np.bool_)
-    for hops in pieces(of_connection):
-        of, link = of_connection[hops], routes.link[hops]
-        np.add.at(most, link, fastest[of] * routes.share[hops])
-        for end, at, cost in ((0, network.src, network.overhead), (1, network.dst, network.recv_overhead)):
-            host = nodes[of, end]
-            pays[link[(at[link] == host) & (cost[host] > 0)]] = True
-    in_the_way = (most > network.bandwidth * (1 + 1e-12)) | pays
-    is_held = np.zeros(len(fastest), np.bool_)
-    for of, link in _slowest(network, routes, of_connection, fastest):
-        is_held[of[in_the_way[link]]] = True
-    last = -1
-    for of, link in _slowest(network, routes, of_connection, fastest):
-        rest = ~is_held[of]
-        in_the_way[link[rest][np.diff(of[rest], prepend=last) > 0]] = True
-        last = int(of[rest][-1]) if rest.any() else last
-    return in_the_way
-
-
-def _slowest(
-    network: Network, routes: Routes, of_connection: NDArray[np.int32], fastest: NDArray[np.float64]
-) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """Yield the connections and links of hops that are as slow as any of their route."""
-    for hops in pieces(of_connection):
-        of, link = of_connection[hops], routes.link[hops]
-        slowest = network.bandwidth[link] / routes.share[hops] == fastest[of]
-        yield of[slowest], link[slowest]
 
 
 def lay_out_connections(

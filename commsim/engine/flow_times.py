@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .flow_plan import FlowPlan
-from .flow_tables import pieces
+
+# Links of routes that are looked at together.
+PIECE = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +49,17 @@ def link_bytes(plan: FlowPlan, times: FlowTimes, job: int | None = None) -> NDAr
     )
     routes, carried = plan.routes, np.zeros(plan.network.n_links)
     of_connection = np.repeat(np.arange(len(plan.connection), dtype=np.int32), np.diff(routes.first))
-    for hops in pieces(of_connection):  # in the order of the routes, which sums depend on
+    for hops in _pieces(of_connection):  # in the order of the routes, which sums depend on
         np.add.at(carried, routes.link[hops], per_connection[of_connection[hops]] * routes.share[hops])
     return carried
+
+
+def _pieces(of_connection: NDArray[np.int32]) -> Iterator[slice]:
+    """Yield which links of all routes are looked at together, so that little else is as long as these.
+
+    Parameters
+    ----------
+    of_connection : int32[n_links_of_routes]
+        Connection whose route has the link.
+    """
+    return (slice(at, at + PIECE) for at in range(0, len(of_connection), PIECE))

@@ -81,6 +81,16 @@ class JobConnections:
         return ends_of(self.transfers, self.numbered[1])
 
     @functools.cached_property
+    def columns(self) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
+        """Operation and count of each transfer; and the transfers by connection, in program order."""
+        from commsim.core.data_order.dependencies_kernel import counting_order
+
+        of_transfer, lead = self.numbered
+        with expected_work(STEPS * len(of_transfer), first=True):
+            queue = counting_order(of_transfer, len(lead))
+        return self.transfers["op"].copy(), self.transfers["count"].copy(), queue
+
+    @functools.cached_property
     def routes(self) -> Routes:
         """Route of each connection."""
         ends, channel = self.ends
@@ -97,7 +107,7 @@ class JobConnections:
         return self._with_routes_of(dataclasses.replace(self, seed=seed))
 
     def _with_routes_of(self, there: JobConnections) -> JobConnections:
-        kept = vars(self).keys() & {"transfers", "numbered", "waits", "successors", "ends"}
+        kept = vars(self).keys() & {"transfers", "numbered", "waits", "successors", "ends", "columns"}
         vars(there).update({name: vars(self)[name] for name in kept})
         return there
 

@@ -53,8 +53,11 @@ def enter(t: FlowState, s: int) -> None:
 
 
 @njit_norefcount
-def leave(t: FlowState, s: int) -> None:
-    """Take flow `s` from the users of its resources."""
+def leave(t: FlowState, s: int, several_priorities: bool) -> None:
+    """Take flow `s` from the users of its resources, and mark those that limited others.
+
+    With several priorities all are marked: flows that are joined by any resource are filled together.
+    """
     for e in range(first_link(t, s), end_link(t, s)):
         r = t.resource_of[e]
         at = t.place[e]
@@ -67,7 +70,8 @@ def leave(t: FlowState, s: int) -> None:
             t.place[t.user[at]["flow_link"]] = at
         if t.resource[r]["n_users"] == 0:
             t.resource[r]["full"] = np.inf
-        mark(t, r)
+        if several_priorities or t.resource[r]["full"] < np.inf:
+            mark(t, r)
 
 
 @njit_norefcount

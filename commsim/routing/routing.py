@@ -16,13 +16,17 @@ from commsim.core.registry import close_names
 from commsim.core.spec import is_whole
 
 from .link_rows import flow_hash
-from .walk import Routes, no_path, walk
+from .walk import LEAST, Routes, no_path, walk
 
 # Routings that depend on the seed.
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
 # Routings that take a number: of values that hosts spray over, of queue pairs of a connection.
 WITH_NUMBER = ("spray:entropies=E[:trims]", "ecmp:qps=N")
+Flows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+# Sets of flows whose routes by several seeds are kept: of a network, and of that which it is compared with.
+KEPT = 2
 _together: ContextVar[tuple[int, ...]] = ContextVar("together", default=())
+_latest: list[tuple[Network, Flows, str, dict[int, Routes]]] = []
 __all__ = ["HASHED", "Routes", "drawn_together", "drawn_with", "find_routes", "is_divided", "is_hashed", "read_routing",
            "require_suited"]  # fmt: skip
 
@@ -128,8 +132,11 @@ def find_routes(
     alike = _equal_pairs(network, src, dst) if routing == "spray" else None
     if alike is not None:  # all paths, whatever the channel: pairs that several channels join are looked at once
         src, dst, channel = src[alike[0]], dst[alike[0]], channel[alike[0]]
-    key = flow_hash(src, dst, channel, seed) if routing in HASHED else np.zeros(len(src), np.int64)
-    routes, lost = walk(network, src, dst, key, routing)
+    if routing in HASHED and _together.get() and len(src) < LEAST:
+        routes, lost = _walk_together(network, (src, dst, channel), seed, routing)
+    else:
+        key = flow_hash(src, dst, channel, seed) if routing in HASHED else np.zeros(len(src), np.int64)
+        routes, lost = walk(network, src, dst, key, routing)
     if lost >= 0:
         raise no_path(network, int(src[lost]), int(dst[lost]), routing)
     if routing == "spray":
@@ -142,6 +149,35 @@ def find_routes(
 
     first, at = gathered(routes.first, np.arange(len(routes.link), dtype=np.int32), alike[1])
     return Routes(first, routes.link[at], routes.share[at], routes.latency[alike[1]])
+
+
+def _walk_together(network: Network, flows: Flows, seed: int, routing: str) -> tuple[Routes, int]:
+    """Walk the few routes that a seed draws, with those of the seeds that are asked for next: their searches are one.
+
+    Returns
+    -------
+    Routes, int
+        Same as of :func:`commsim.routing.walk.walk`.
+    """
+    src, dst, channel = flows
+    for known, ends, by, drawn in _latest:
+        if seed in drawn and known is network and by == routing and all(map(np.array_equal, ends, flows)):
+            return drawn[seed], -1
+    seeds = drawn_with(seed)
+    keys = np.concatenate([flow_hash(src, dst, channel, one) for one in seeds])
+    routes, lost = walk(network, np.tile(src, len(seeds)), np.tile(dst, len(seeds)), keys, routing)
+    if lost >= 0:
+        return routes, lost % len(src)
+    found = {one: _part_of(routes, k * len(src), len(src)) for k, one in enumerate(seeds)}
+    _latest[:] = [(network, flows, routing, found), *_latest[: KEPT - 1]]
+    return found[seed], -1
+
+
+def _part_of(routes: Routes, at: int, n: int) -> Routes:
+    """Return the `n` routes from number `at` on."""
+    first = routes.first[at : at + n + 1]
+    links = slice(first[0], first[-1])
+    return Routes(first - first[0], routes.link[links], routes.share[links], routes.latency[at : at + n])
 
 
 def _equal_pairs(

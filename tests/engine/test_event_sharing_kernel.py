@@ -74,7 +74,7 @@ def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.
     out = []
     for present in sharing.steps:
         for s in sorted(there - present):
-            leave(t, s)
+            leave(t, s, several)
         entered = sorted(present - there)
         for s in entered:
             enter(t, s)
@@ -111,6 +111,22 @@ def test_every_flow_always_has_a_bottleneck_and_no_resource_is_overloaded(sharin
             load = sum(rate * flow.uses.get(r, 0.0) for rate, flow in zip(rates, flows, strict=True))
             assert load <= capacity * (1 + 1e-9)
         assert all(bottleneck(i, flows, list(rates), sharing.capacity) is not None for i in range(len(flows)))
+
+
+@pytest.mark.parametrize("n_resources", [3, 24, 25, 60, 200])
+def test_short_lists_and_heaps_of_resources_give_the_rates_of_exact_water_filling(n_resources: int) -> None:
+    """Up to ``SHORT`` resources are a list; the queue also grows and shrinks over that length in one filling."""
+    random = np.random.default_rng(n_resources)
+    uses = [dict.fromkeys(random.choice(n_resources, min(3, n_resources), replace=False).tolist(), 1.0)
+            for _ in range(n_resources)]  # fmt: skip
+    capacity = dict(enumerate(random.uniform(1, 9, n_resources).tolist()))
+    everyone = set(range(n_resources))
+    sharing = Sharing([Flow(use) for use in uses], capacity, [everyone, set(range(0, n_resources, 2)), everyone])
+    exact = {r: Fraction(c) for r, c in capacity.items()}
+    flows = [Flow({r: Fraction(1) for r in use}, Fraction(1)) for use in uses]
+    for there, rates in rates_after_each_step(sharing):
+        expected = [float(rate) for rate in max_min_rates([flows[s] for s in there], exact)]
+        np.testing.assert_allclose(rates, expected, rtol=1e-9)
 
 
 def test_the_bottleneck_test_itself_refuses_an_unfair_allocation() -> None:

@@ -13,7 +13,7 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
-from commsim.engine import flow_tables
+from commsim.engine import flow_times
 from commsim.engine.flow import play, simulate_plan
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
@@ -70,36 +70,61 @@ def test_ports_stay_where_messages_have_overheads() -> None:
     assert kept == [{int(routes.link[0]), int(routes.link[-1])}]
 
 
-@pytest.mark.parametrize("piece", [1, 3, 64])
-def test_tables_do_not_depend_on_how_many_links_are_looked_at_together(
-    monkeypatch: pytest.MonkeyPatch, piece: int
-) -> None:
-    random = np.random.default_rng(piece)
-    network = rated(random.integers(1, 4, fat_tree(4).n_links) / 3, recv_overhead=1e-6)
+@pytest.mark.parametrize("seed", range(8))
+def test_tables_are_those_of_all_hops_looked_at_together(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    costs = {"overhead": 1e-6 * (seed % 2), "recv_overhead": 1e-6 * (seed // 2 % 2)}
+    network = rated(random.integers(1, 4, fat_tree(4).n_links) / 3, **costs)
     src, dst, job_of = random.integers(0, 16, 60), random.integers(0, 16, 60), random.integers(0, 2, 60)
     jobs = [FlowJob(ring(), place(network, 16), rate_cap=cap) for cap in (np.inf, 0.5)]
-    routes, nodes = find_routes(network, src, dst, routing="spray"), np.stack((src, dst), axis=1).astype(np.int32)
-    whole = lay_out_flows(network, jobs, routes, nodes, job_of)
-    monkeypatch.setattr(flow_tables, "PIECE", piece)
-    again = lay_out_flows(network, jobs, routes, nodes, job_of)
-    for k in (0, 2):
-        np.testing.assert_array_equal(again[k], whole[k])
-    for name in ("resource", "share"):
-        np.testing.assert_array_equal(getattr(again[1], name), getattr(whole[1], name))
-    assert len(whole[1].share) == len(whole[1]) == whole[0]["end"][-1]
+    routing = "spray" if seed < 4 else "ecmp"
+    routes, nodes = find_routes(network, src, dst, routing=routing), np.stack((src, dst), axis=1).astype(np.int32)
+    flow, flow_link, _ = lay_out_flows(network, jobs, routes, nodes, job_of)
+    of, link = np.repeat(np.arange(60), np.diff(routes.first)), routes.link
+    kept = limiting(network, routes, nodes)[link]
+    ends = kept & (network.dst[link] == dst[of])
+    shares = flow_link.shares
+    for c in range(60):
+        own, last = kept & (of == c), ends & (of == c)
+        capped = job_of[c] == 1 and src[c] != dst[c]
+        sends, receives = (slice(*flow[["begin", "end"]][s].tolist()) for s in (c, 60 + c))
+        np.testing.assert_array_equal(flow_link.resource[sends][: own.sum()], link[own])
+        np.testing.assert_array_equal(shares[sends][: own.sum()], routes.share[own])
+        assert sends.stop - sends.start == own.sum() + capped
+        np.testing.assert_array_equal(flow_link.resource[receives], [*link[last], network.n_links + dst[c]])
+        np.testing.assert_array_equal(shares[receives][:-1], routes.share[last])
+        assert flow["port"][c] - flow["begin"][c] == (own & (network.src[link] == src[c])).sum()
+    assert len(flow_link.share) == (len(flow_link) if routing == "spray" else 0)
+    assert len(flow_link) == flow["end"][-1]
 
 
-def test_long_routes_take_little_more_than_their_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def limiting(network: Network, routes: Routes, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Find the links that may limit a flow, from arrays of all hops."""
+    of, link = np.repeat(np.arange(len(nodes)), np.diff(routes.first)), routes.link
+    fastest, most = routes.rates(network), np.zeros(network.n_links)
+    np.add.at(most, link, fastest[of] * routes.share)
+    limits: NDArray[np.bool_] = most > network.bandwidth * (1 + 1e-12)
+    for end, at, cost in ((0, network.src, network.overhead), (1, network.dst, network.recv_overhead)):
+        host = nodes[of, end]
+        limits[link[(at[link] == host) & (cost[host] > 0)]] = True
+    slowest = network.bandwidth[link] / routes.share == fastest[of]
+    is_held = np.zeros(len(nodes), np.bool_)
+    is_held[of[slowest & limits[link]]] = True
+    rest = np.flatnonzero(slowest & ~is_held[of])
+    limits[link[rest[np.unique(of[rest], return_index=True)[1]]]] = True
+    return limits
+
+
+def test_long_routes_take_little_more_than_their_tables() -> None:
     network, n = torus((2, 600)), 1200
     src, dst = np.zeros(n - 1, int), np.arange(1, n)
     routes, nodes = find_routes(network, src, dst), np.stack((src, dst), axis=1).astype(np.int32)
     job = FlowJob(COLLECTIVES["ring_all_reduce"].build(n), place(network, n))
-    monkeypatch.setattr(flow_tables, "PIECE", 2**10)
     tracemalloc.start()
     flow, flow_link, _ = lay_out_flows(network, [job], routes, nodes, np.zeros(n - 1, np.intp))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # beside the tables, the connection of each link of a route; and rows of connections, nodes and links
+    # beside the tables: rows of connections, nodes and links
     assert peak < 4 * len(flow_link) + flow.nbytes + 4 * len(routes.link) + 400 * network.n_links
     assert len(flow_link) > 100 * n
 
@@ -120,7 +145,7 @@ def test_bytes_of_links_are_summed_in_pieces_in_the_order_of_routes(monkeypatch:
     weights = np.repeat(np.bincount(plan.connection_of, n_bytes), np.diff(plan.routes.first)) * plan.routes.share
     expected = np.bincount(plan.routes.link, weights, plan.network.n_links)
     for piece in (1, 7, 2**20):
-        monkeypatch.setattr(flow_tables, "PIECE", piece)
+        monkeypatch.setattr(flow_times, "PIECE", piece)
         np.testing.assert_array_equal(link_bytes(plan, times), expected)
 
 

@@ -15,7 +15,7 @@ from slow_routing import distance
 from commsim.core.errors import InputError, RoutingError
 from commsim.core.network import HOST, MAX_METRIC, SWITCH, Network, both_ways, kinds, node_names
 from commsim.routing import walk
-from commsim.routing.routing import Routes, find_routes
+from commsim.routing.routing import Routes, drawn_together, find_routes
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.torus import torus
@@ -331,3 +331,31 @@ def test_bytes_of_links_are_added_up_route_by_route_whatever_is_added_at_once(mo
         carried, on_wire = routes.carried(sent, network)
         assert np.array_equal(carried, expected)
         assert on_wire == sent[length > 0].sum()
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "ecmp_polarised"])
+def test_seeds_drawn_together_take_one_walk_and_the_routes_of_each_alone(
+    routing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, seeds = fat_tree(4), (3, 2**70, 5)
+    src, dst = np.random.default_rng(0).choice(16, (2, 40))
+    alone = [find_routes(network, src, dst, routing=routing, seed=seed) for seed in seeds]
+    walks = []
+    monkeypatch.setattr("commsim.routing.routing.walk", lambda *of: walks.append(of) or walk.walk(*of))
+    other = fat_tree(4)
+    with drawn_together(seeds):
+        found = [find_routes(network, src, dst, routing=routing, seed=seed) for seed in seeds]
+        assert len(walks) == 1
+        find_routes(network, src, dst[::-1], routing=routing, seed=3)
+        find_routes(other, src, dst, routing=routing, seed=3)
+        assert len(walks) == 3  # other flows, and another network, have routes of their own
+    for a, b in zip(alone, found, strict=True):
+        for field in ("first", "link", "share", "latency"):
+            np.testing.assert_array_equal(getattr(a, field), getattr(b, field))
+    assert any(not np.array_equal(alone[0].link, one.link) for one in alone[1:])
+
+
+def test_a_pair_without_a_path_is_named_also_where_seeds_are_drawn_together() -> None:
+    network = Network("apart", ["a", "b", "c"], kinds(3, 0), *both_ways(0, 1), 1.0, 0.0)
+    with drawn_together((1, 2)), pytest.raises(RoutingError, match="no path from b to c"):
+        find_routes(network, [0, 1, 0], [1, 2, 1], routing="ecmp", seed=1)

@@ -39,7 +39,7 @@ def stream(t: FlowState, q: RingConnections) -> None:
     for w in range(n_connections):
         add_event(t, t.connection[w]["ready"], 2 * w)
     while c["n_heap"] > 0 or c["n_waiting"] > 0:
-        now = begin_batch(t, np.inf)
+        now = begin_batch(t, np.inf, False)
         if now == np.inf:
             break
         while c["n_waiting"] > 0 and t.event_time[0] <= now:

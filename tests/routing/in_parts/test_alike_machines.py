@@ -115,3 +115,16 @@ def test_ends_of_routes_are_kept_only_where_they_are_hashed() -> None:
         forest_routes._ends.clear()
         find_routes(network, src, dst, routing=routing)
         assert bool(forest_routes._ends) is kept
+
+
+def test_routes_inside_are_found_once_for_all_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = load_network(RAILS)
+    src, dst = pairs(network)
+    searches = []
+    found_inside = module._found_inside
+    monkeypatch.setattr(module, "_latest", [])
+    monkeypatch.setattr(module, "_found_inside", lambda *of: searches.append(of) or found_inside(*of))
+    for seed in range(3):
+        find_routes(network, src, dst, routing="ecmp", seed=seed)
+    find_routes(network, dst, src, routing="ecmp")
+    assert len(searches) == 2
