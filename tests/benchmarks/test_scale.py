@@ -139,3 +139,15 @@ def test_a_work_that_takes_no_time_by_a_coarse_clock_is_repeated(monkeypatch: py
     assert found["full_s"] > 0
     assert found["full_difference"] == 0
     assert sum(row_of.repeated("byteps, fat tree, ecmp", 16)) > 0
+
+
+def test_the_cost_of_hashes_is_measured_in_turn_and_named(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    from benchmarks.scale import hashes
+
+    monkeypatch.setattr(
+        hashes, "WORKS", {"halving_doubling, small fat tree, ecmp": 16, "hierarchical, rails, ecmp": 512}
+    )
+    assert hashes.main(["--only", "halving", "--times", "1"]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("halving")]
+    assert row.split()[-1] != "inf"
+    assert float(row.split()[-1]) > 0
