@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
+from commsim.routing.crossings.route_links_kernel import (
+    RouteLinks,
+    count_flow_links,
+    find_limiting,
+    write_flow_links,
+)
 from commsim.routing.message_engines import crowded_engines
 from commsim.routing.routing import Routes
 
@@ -52,8 +58,6 @@ def lay_out_flows(
     -------
     flow, flow_link, capacity : FLOW_ROW[2 * n_connections], FlowLinks, float64[n_resources] in bytes/s
     """
-    from commsim.routing.crossings.route_links_kernel import RouteLinks, count_flow_links, find_limiting, write_flow_links
-
     n_connections, n_links = len(nodes), network.n_links
     all_whole = routes.share.strides == (0,) or bool((routes.share == 1).all())
     links = RouteLinks(
