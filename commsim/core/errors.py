@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import reprlib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
-# Letters of a text from outside that a message quotes.
-QUOTED = 60
+# Letters of a text from outside that a message quotes, and of a path or of a word that it has without quotes.
+QUOTED, PATH = 60, 300
+# Text in quotes, not an apostrophe within a word; and a word.
+_QUOTES = re.compile(rf"(?<![\w'\"])(['\"])((?:(?!\1)[^\\]|\\.){{{QUOTED},}})\1(?!\w)", re.DOTALL)
+_WORD = re.compile(rf"\S{{{PATH},}}")
 
 
 class CommsimError(Exception):
-    """Base of all errors that a user can cause; the command line prints it on one line and exits with 2."""
+    """Base of all errors that a user can cause; the command line prints it on one line and exits with 2.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong; of texts from outside that it quotes, the beginning is kept.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shorten_quotes(message))
 
 
 class InputError(CommsimError, ValueError):
@@ -135,7 +148,30 @@ def shorten(text: str) -> str:
     >>> shorten(repr("ring" * 100))
     "'ringringringringringringringringringringringringringring..."
     """
-    return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
+    return _cut(text, QUOTED)
+
+
+def shorten_quotes(message: str) -> str:
+    """Return a message with the beginnings of long quotes and words: 60 letters, of paths 300.
+
+    Every error has passed through this, so that no reader need remember to cut what it quotes.
+
+    Examples
+    --------
+    >>> shorten_quotes(f"unknown topology {'ring' * 100!r}; known: star")
+    "unknown topology 'ringringringringringringringringringringringringringring...'; known: star"
+    """
+    if len(message) <= QUOTED:
+        return message
+    return _WORD.sub(lambda word: _cut(word[0], PATH), _QUOTES.sub(_shortened, message))
+
+
+def _shortened(quote: re.Match[str]) -> str:
+    return f"{quote[1]}{_cut(quote[2], PATH if '/' in quote[2] else QUOTED)}{quote[1]}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def printable(text: str) -> str:

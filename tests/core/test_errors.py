@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.core.errors import InputError, look_up, printable
+from commsim.core.errors import InputError, look_up, printable, shorten_quotes
 
 
 @given(st.text(st.characters(codec=None)))
@@ -24,3 +24,29 @@ def test_a_name_is_looked_up_or_refused_with_those_that_are_known():
         look_up("GPU", "c", {"a": 1, "b": 2})
     with pytest.raises(InputError, match=r"'llama-70b'; did you mean llama3-70b or llama2-70b\? known: gpt"):
         look_up("model", "llama-70b", dict.fromkeys(("gpt3-175b", "llama2-70b", "llama3-70b", "llama3-405b")))
+
+
+NAME = "ring" * 100
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (f"unknown topology {NAME!r}; known: star", f"unknown topology '{NAME[:57]}...'; known: star"),
+        (f"got {NAME + chr(39)!r}", f'got "{NAME[:57]}..."'),  # repr takes the other quotes
+        (f"got {NAME + chr(39) + chr(34)!r} here", f"got '{NAME[:57]}...' here"),
+        (f"-i has at most 10000 sizes, got {2 * NAME}", f"-i has at most 10000 sizes, got {(2 * NAME)[:297]}..."),
+        (f"no file {'/tmp/' + NAME[:200]!r}", f"no file '/tmp/{NAME[:200]}'"),  # the end of a path is its name
+        (f"a job's name and {'many words ' * 20}of the other job's", None),  # apostrophes are no quotes
+    ],
+)
+def test_an_error_has_the_beginning_of_a_long_text_that_it_quotes(message, shown):
+    assert str(InputError(message)) == (message if shown is None else shown)
+
+
+@given(st.text(max_size=400), st.text("'\"\\ a\n", max_size=400))
+def test_what_is_cut_once_is_not_cut_again(quoted, other):
+    message = f"{quoted!r} {other} {quoted}"
+    once = shorten_quotes(message)
+    assert len(once) <= len(message)
+    assert shorten_quotes(once) == once

@@ -10,6 +10,7 @@ import sys
 import textwrap
 from typing import Any, NoReturn
 
+from commsim.core.errors import shorten_quotes
 from commsim.core.spec import is_number
 
 # Characters of an error: it may quote what a file holds.
@@ -214,6 +215,7 @@ def print_error(message: str) -> None:
     from commsim.report.render import tell
 
     if is_first_rank():
+        message = shorten_quotes(message)
         shown = message if len(message) <= MAX_SHOWN else f"{message[: MAX_SHOWN - 400]} ... {message[-400:]}"
         tell(shown)
 
