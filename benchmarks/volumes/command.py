@@ -1,6 +1,7 @@
 """``python -m benchmarks.volumes``: as many seeded attacks of each kind as are asked for, and a table of the defects.
 
-python -m benchmarks.volumes --seed 7 --lines 20000 --files 500000 --packets 1000000 --requests 20000 --kills 300
+python -m benchmarks.volumes --seed 7 --lines 20000 --questions 5000 --files 500000 --packets 1000000 \
+    --requests 20000 --kills 300
 
 An attack is made by its number and the seed alone: ``--lines 1 --from 4711`` makes one again. Defects are tracebacks,
 20 s of processor time without an end or a word of progress, numbers that cannot be, files and processes that are left,
@@ -10,7 +11,6 @@ wrong sums, and more than 500 MB.
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 import resource
@@ -25,11 +25,16 @@ from pathlib import Path
 from benchmarks.attacks.kill_commands import end_in_turn
 from commsim.report.terminal import print_table
 
-from . import datagrams, http_requests, lines, readers
-from .trials import Defect, in_processes, watched
+from . import datagrams, http_requests, lines, metamorphic, readers
+from .tallies import Tally
+from .trials import LIMIT_S, Defect, in_processes, watched
 
 # Trials with files between two that look at memory.
 LOOK_EVERY = 50
+# Processor time of a line in a process of many, s: one that takes more is tried again by itself.
+LINE_S = 8.0
+# Address space of a process that runs lines, bytes: more is a defect, and must not cost others their memory.
+MAX_ADDRESS = 12 * 2**30
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 Attack = Callable[[int, range, int], Iterable[Defect]]
@@ -37,14 +42,35 @@ Attack = Callable[[int, range, int], Iterable[Defect]]
 
 def attack_lines(seed: int, numbers: range, jobs: int) -> Iterable[Defect]:
     """Command lines; what took long or much in a process of many is tried again in one of its own."""
-    lines.load()
-    trial = functools.partial(lines.trial, seed)
-    for found in in_processes("lines", numbers, lambda number: watched(lambda: trial(number)), jobs):
+    tally = lines.load()
+
+    def trial(number: int) -> str:
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS, MAX_ADDRESS))
+        return watched(lambda: lines.trial(seed, number, tally))
+
+    for found in in_processes("lines", numbers, trial, jobs, limit_s=LINE_S):
         text, problem = lines.text_of(seed, found.number), found.problem
         if problem.startswith(("takes", "no end", "the process")):
             problem = lines.alone(text)
         if problem:
             yield Defect("lines", found.number, problem, text)
+    _print_tally("lines", tally)
+
+
+def attack_questions(seed: int, numbers: range, jobs: int) -> Iterable[Defect]:
+    """Questions that are asked in two ways, of which a relation says what the answers have in common."""
+    lines.load()
+    counted = metamorphic.tally()
+
+    def trial(number: int) -> str:
+        return watched(lambda: metamorphic.trial(seed, number, counted))
+
+    yield from in_processes("questions", numbers, trial, jobs, limit_s=6 * LIMIT_S)
+    _print_tally("questions", counted)
+
+
+def _print_tally(title: str, tally: Tally) -> None:
+    print_table([title, *tally.outcomes], tally.rows(), f"{title} by outcome")
 
 
 def attack_files(seed: int, numbers: range, jobs: int) -> Iterable[Defect]:
@@ -83,7 +109,8 @@ def attack_kills(seed: int, numbers: range, _: int) -> Iterable[Defect]:
 
 
 AREAS: dict[str, Attack] = {
-    "lines": attack_lines, "files": attack_files, "packets": attack_packets, "requests": attack_requests,
+    "lines": attack_lines, "questions": attack_questions, "files": attack_files, "packets": attack_packets,
+    "requests": attack_requests,
     "kills": attack_kills,
 }  # fmt: skip
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from commsim.core.interrupts import signals_held
 
+from .corpus import ANSWERS
 from .draws import damaged
-from .lines import ANSWERS
 from .trials import Defect
 
 THREADS = 4

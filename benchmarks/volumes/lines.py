@@ -1,123 +1,146 @@
-"""Command lines: those whose answers are recorded, each with one to four changes that a hurried user could make."""
+"""Command lines of all verbs: right ones, each with one to four changes that a hurried user could make."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import functools
 import io
-import json
 import os
 import random
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
-from commsim.cli import main, parser_of
-from commsim.cli.verbs import listed_verbs
+from commsim.cli import main
 
-from .draws import other_number, value
+from . import corpus
+from .answer_checks import ANSWER, files_here, leftovers, wrong_end, wrong_json, wrong_numbers
+from .draws import STRANGE, damaged, other_number, value
+from .tallies import Tally
 from .trials import IDLE_S, LIMIT_S, cpu_s
 
-ANSWERS = Path(__file__).parents[2] / "tests" / "answers"
 # Peak of a process of its own that is reported, bytes.
 MAX_MEMORY = 500e6
-# Verbs that measure, serve, or start processes of their own; benchmarks.attacks kills these.
-LEFT_OUT = ("reproduce", "validate", "calibrate", "doctor", "warmup", "emulate", "testbed", "place serve", "schema",
-            "switch serve", "switch all-reduce", "switch status", "sweep run", "sweep cheapest")  # fmt: skip
-OPTIONS_LEFT_OUT = ("-h", "--help", "--report", "--draw", "--plot")
-# Lines that are run unchanged before the others.
-N_LOADED = 30
-_WRONG_TEXT = re.compile(r"(?<![\w.-])-?(?:nan|inf)(?![\w-])")
-_NOT_NEGATIVE = re.compile(r"(?:^|_)(?:time|bytes|size|algbw|busbw|packets|drops|resent|bound)(?:_s|_us|_ms|_B|_Bps)?$")
+# Processor time after which a process that has said what it does is interrupted, s.
+SPOKEN_S = 8.0
+# Values of these flags, and words without a flag, are networks or collectives.
+_NETWORK = re.compile(r"--(?:topology|network)$")
+# Lines whose pictures are drawn by a library with threads, which does not survive a fork.
+_DRAWS = re.compile(r"\b(?:report|plot)\b")
+_UNIT = re.compile(r"(?<=\d)[A-Za-z]+(?:/s)?$")
+UNITS = ("", "b", "B", "kb", "Kb", "KB", "KiB", "mb", "MB", "MiB", "gbps", "Gbps", "GBps", "GB/s", "Gb/s", "us", "US",
+         "ms", "s", "sec", "ns", "%", "G", "k")  # fmt: skip
+# Share of the lines of which each command has as many; of the others each right line has as many.
+EVEN = 0.6
+# Command of lines that name none.
+NO_VERB = "no verb"
 
 
-@functools.cache
-def recorded_lines() -> tuple[str, ...]:
-    """Return the command lines of ``tests/answers`` in the words of today, without those that are left out."""
-    sys.path.append(str(ANSWERS))
-    import record  # type: ignore[import-not-found]
-
-    lines = [record.in_new_words(line) for line in record.command_lines()]
-    wanted = [line for line in lines if ".py" not in line and "files_0_1" not in line]
-    return tuple(
-        line for line in wanted
-        if all(part.split()[0] in listed_verbs() and not part.startswith(LEFT_OUT) for part in line.split(" && "))
-    )  # fmt: skip
-
-
-def load() -> None:
+def load() -> Tally:
     """Load what lines of all verbs need, so that processes forked from this one have it."""
-    for line in recorded_lines()[:: len(recorded_lines()) // N_LOADED]:
-        with folder(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    corpus.template()
+    for command in corpus.pool():
+        corpus.options_of(command)
+    with corpus.folder():
+        quick = [line for line in corpus.recorded_lines() if not _DRAWS.search(line)]
+        for line in quick[:: len(quick) // 30]:
             for part in line.split(" && "):
-                with contextlib.suppress(SystemExit):
-                    main(shlex.split(part))
+                _ran(shlex.split(part))
+    return Tally([*sorted(corpus.pool()), NO_VERB], ["exit 0", "1", "2"])
 
 
 def drawn_line(seed: int, number: int) -> list[list[str]]:
     """Return the commands of a trial; the last is changed, those before it make its input."""
     draw = random.Random(f"{seed} lines {number}")
-    commands = [shlex.split(part) for part in draw.choice(recorded_lines()).split(" && ")]
+    pool = corpus.pool()
+    command = (
+        draw.choice(list(pool)) if draw.random() < 0.6 else draw.choices(list(pool), [*map(len, pool.values())])[0]
+    )
+    commands = [shlex.split(part) for part in draw.choice(pool[command]).split(" && ")]
     words = commands[-1]
-    for _ in range(draw.randrange(1, 5)):
+    for _ in range(draw.choice((0, 1, 1, 1, 2, 2, 3, 4))):
         _change(draw, words)
+    names = {one.name for one in corpus.options_of(command)} if command in pool else ()
+    if "--json" in names and draw.random() < 0.3 and not {"--json", "-J", "--csv"}.intersection(words):
+        words += ["--json", ANSWER]
     return commands
 
 
 def _change(draw: random.Random, words: list[str]) -> None:
-    kind, at = draw.randrange(7), draw.randrange(1, len(words)) if len(words) > 1 else 0
-    if kind <= 1 and at:
+    at = draw.randrange(1, len(words)) if len(words) > 1 else 0
+    kind = draw.randrange(12)
+    if kind <= 2 or not at:
+        _add_option(draw, words)
+    elif kind == 3:
         words[at] = other_number(draw, words[at])
-    elif kind == 2 and at:
+    elif kind == 4:
         words[at] = value(draw)
-    elif kind == 3 and at:
+    elif kind == 5:
         del words[at]
-    elif kind == 4 and at:
-        other = shlex.split(draw.choice(recorded_lines()).split(" && ")[-1])
-        words[at] = draw.choice(other)
-    elif options := _options(words[0], words[1] if len(words) > 1 else ""):
-        name, takes = draw.choice(options)
-        words += [name, value(draw)] if takes else [name]
+    elif kind == 6:
+        lines = corpus.pool()[draw.choice(list(corpus.pool()))]
+        words[at] = draw.choice(shlex.split(draw.choice(lines).split(" && ")[-1]))
+    elif kind == 7:
+        words[at] = _typo(draw, words[at])
+    elif kind == 8:
+        words[at] = _UNIT.sub(draw.choice(UNITS), words[at])
+    elif kind == 9:
+        _other_file(draw, words)
+    elif kind == 10:
+        _other_spec(draw, words)
+    else:  # a flag and its value, perhaps contradictory, of a right line of the same verb
+        _add_option(draw, words, other=0.0)
 
 
-@functools.cache
-def _options(verb: str, second: str) -> list[tuple[str, bool]]:
-    """Return the options of a verb, and whether each takes a value."""
-    try:
-        parser = parser_of(verb)[0]
-    except SystemExit:
-        return []
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction) and second in action.choices:
-            parser = action.choices[second]
-    return [(action.option_strings[-1], action.nargs != 0) for action in parser._actions
-            if action.option_strings and action.option_strings[-1] not in OPTIONS_LEFT_OUT]  # fmt: skip
+def _add_option(draw: random.Random, words: list[str], other: float = 0.4) -> None:
+    command = corpus.command_of(words)
+    if command not in corpus.pool() or not (options := corpus.options_of(command)):
+        return
+    option = draw.choice(options)
+    words.append(option.name)
+    if option.takes:
+        is_other = draw.random() < other or not option.values
+        words.append(value(draw) if is_other else draw.choice(option.values))
 
 
-@contextlib.contextmanager
-def folder() -> Iterator[Path]:
-    """Work in an empty folder with the inputs, and its own folder for temporary files."""
-    where = Path(tempfile.mkdtemp(prefix="volume-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
-    before, temporary = Path.cwd(), tempfile.tempdir
-    try:
-        (where / "tmp").mkdir()
-        shutil.copytree(ANSWERS / "inputs", where / "inputs")
-        os.chdir(where)
-        tempfile.tempdir = str(where / "tmp")
-        yield where
-    finally:
-        os.chdir(before)
-        tempfile.tempdir = temporary
-        shutil.rmtree(where, ignore_errors=True)
+def _typo(draw: random.Random, word: str) -> str:
+    if len(word) < 2:
+        return word * 2
+    i = draw.randrange(len(word) - 1)
+    return draw.choice((word[:i] + word[i + 1 :], word[:i] + word[i] + word[i:], word.upper(), word.replace("_", "-"),
+                        word[:i] + word[i + 1] + word[i] + word[i + 2 :], word + draw.choice("s:=,.0 ")))  # fmt: skip
+
+
+def _other_file(draw: random.Random, words: list[str]) -> None:
+    """Put another file, or a damaged copy, in the place of one that is read."""
+    known = corpus.files()
+    at = [i for i, word in enumerate(words) if word in known]
+    if not at:
+        words.append(draw.choice(known))
+        return
+    i = draw.choice(at)
+    name = words[i] if draw.random() < 0.7 else draw.choice(known)
+    words[i] = f"{corpus.DAMAGED}/{draw.randrange(10**6)}/{name}" if draw.random() < 0.7 else name
+
+
+def _other_spec(draw: random.Random, words: list[str]) -> None:
+    for i, word in enumerate(words[:-1]):
+        if _NETWORK.match(word):
+            words[i + 1] = corpus.network_spec(draw)
+            return
+    if words[0] in ("run", "trace", "schedule", "fit", "compare"):
+        spec = corpus.collective_spec(draw)
+        words += ["--collective", spec] if words[0] in ("fit", "compare") else []
+        if words[0] not in ("fit", "compare") and len(words) > 1:
+            words[2 if words[0] == "schedule" and len(words) > 2 else 1] = spec
+    elif words[0] in ("topo", "bound", "export", "place") and len(words) > 2:
+        words[2] = corpus.network_spec(draw)
+    else:
+        words += draw.choice((["--engine", "packet"], ["--topology", draw.choice(STRANGE)]))
 
 
 def text_of(seed: int, number: int) -> str:
@@ -125,21 +148,34 @@ def text_of(seed: int, number: int) -> str:
     return " && ".join(map(shlex.join, drawn_line(seed, number)))
 
 
-def trial(seed: int, number: int) -> str:
+def trial(seed: int, number: int, tally: Tally | None = None) -> str:
     """Run the commands of a trial in this process; return what is wrong."""
-    with folder():
-        for command in drawn_line(seed, number):
-            before = _files()
-            if problem := _ran(command) or _leftovers(before, command):
+    with corpus.folder():
+        commands = drawn_line(seed, number)
+        for words in commands:
+            _write_damaged(words)
+            before = files_here()
+            code, problem = _ran(words)
+            if problem := problem or leftovers(before, words):
                 return problem
+        if tally is not None:
+            tally.add(corpus.command_of(commands[-1]), code)
     return ""
 
 
-def _files() -> set[str]:
-    return {str(path) for path in Path().rglob("*") if path.is_file()}
+def _write_damaged(words: list[str]) -> None:
+    """Write the damaged files that words name: ``damaged/NUMBER/FILE``."""
+    for word in words:
+        start, _, name = word.removeprefix(f"{corpus.DAMAGED}/").partition("/")
+        if word.startswith(f"{corpus.DAMAGED}/") and start.isdecimal() and name in corpus.files():
+            draw, other = random.Random(int(start)), Path(random.Random(start).choice(corpus.files()))
+            path = Path(word)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(damaged(draw, Path(name).read_bytes(), other.read_bytes()))
 
 
-def _ran(words: list[str]) -> str:
+def _ran(words: list[str]) -> tuple[int, str]:
+    """Run a command; return its status, and what is wrong."""
     out, err = io.StringIO(), io.StringIO()
     from commsim.core.limits import EXPECTED
 
@@ -150,58 +186,12 @@ def _ran(words: list[str]) -> str:
             code: object = main(list(words))
     except SystemExit as stop:
         code = stop.code
-    said = err.getvalue()
-    if code not in (None, 0, 1, 2) or "Traceback" in said:
-        return f"exit {code}: {said[-600:]}"
-    if code in (1, 2):
-        errors = [line for line in said.splitlines() if "error:" in line]
-        return "" if errors or code == 1 else f"exit 2 without a word: {said[-300:]!r}"
-    return _wrong_numbers(words, out.getvalue())
-
-
-def _wrong_numbers(words: list[str], text: str) -> str:
-    """Return the first number of an answer that cannot be: not finite, or a negative time or size."""
-    asked = " ".join(words)
-    for line in text.splitlines():
-        if not line.startswith("#") and (found := _WRONG_TEXT.search(line)) and found[0] not in asked:
-            return f"prints {found[0]}: {line[:200]}"
-    for path in Path().glob("*.json"):
-        with contextlib.suppress(ValueError, OSError):
-            tree = json.loads(path.read_bytes(), parse_constant=lambda name: _Constant(name))
-            if wrong := _wrong_leaf(tree, path.name):
-                return wrong
-    return ""
-
-
-class _Constant(str):
-    """NaN or an infinity in a file of JSON, which has none."""
-
-    __slots__ = ()
-
-
-def _wrong_leaf(tree: object, key: str) -> str:
-    if isinstance(tree, _Constant):
-        return f"{key} is {tree}"
-    if isinstance(tree, dict):
-        return next((wrong for name, leaf in tree.items() if (wrong := _wrong_leaf(leaf, str(name)))), "")
-    if isinstance(tree, list):
-        return next((wrong for leaf in tree if (wrong := _wrong_leaf(leaf, key))), "")
-    is_negative = isinstance(tree, (int, float)) and tree < 0 and _NOT_NEGATIVE.search(key)
-    return f"{key} is {tree}" if is_negative else ""
-
-
-def _leftovers(before: set[str], words: list[str]) -> str:
-    """Return files that no word of the command names."""
-    new = sorted(_files() - before)
-    named = [Path(word.partition("=")[2] or word).parts[:1] for word in words]
-    strange = [name for name in new if name.startswith("tmp/") or not _is_named(name, words, named)]
-    return f"leaves {strange[:3]}" if strange else ""
-
-
-def _is_named(name: str, words: list[str], named: list[tuple[str, ...]]) -> bool:
-    first = Path(name).parts[0]
-    stem = first.split(".")[0]
-    return (first,) in named or any(stem in word for word in words)
+    problem = wrong_end(code, out.getvalue(), err.getvalue())
+    if not problem and not code:
+        problem = wrong_numbers(words, out.getvalue())
+        if words[-1:] == [ANSWER]:
+            problem = problem or wrong_json(corpus.command_of(words), out.getvalue())
+    return code if isinstance(code, int) else 0, problem
 
 
 def alone(text: str) -> str:
@@ -209,15 +199,16 @@ def alone(text: str) -> str:
 
     What takes long is right as long as it says so, and ends on Ctrl-C.
     """
-    with folder():
+    with corpus.folder():
         for part in text.split(" && "):
+            _write_damaged(shlex.split(part))
             command = [sys.executable, "-m", "commsim", *shlex.split(part)]
             with Path("tmp/err").open("w+b") as err:
                 process = subprocess.Popen(
                     command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, stderr=err,
                     preexec_fn=_hears_ctrl_c,
                 )  # fmt: skip
-                peak, status, interrupted = _waited(process)
+                peak, status, interrupted = _waited(process, Path("tmp/err"))
                 err.seek(0)
                 said = err.read().decode(errors="replace")
             if peak > MAX_MEMORY:
@@ -234,8 +225,11 @@ def _hears_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _waited(process: subprocess.Popen[bytes]) -> tuple[float, int, bool]:
-    """Wait for a process, and interrupt it after a time; return its peak, bytes, its status, and whether it was."""
+def _waited(process: subprocess.Popen[bytes], err: Path) -> tuple[float, int, bool]:
+    """Wait for a process, and interrupt it after a time; return its peak, bytes, its status, and whether it was.
+
+    One that says what it does is interrupted soon: that is all that is asked of it, and processor time is dear.
+    """
     interrupted, moved, last = 0.0, time.monotonic(), 0.0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -247,7 +241,11 @@ def _waited(process: subprocess.Popen[bytes]) -> tuple[float, int, bool]:
             moved, last = now, used
         if interrupted and now > interrupted + IDLE_S:
             process.kill()
-        elif not interrupted and (used > LIMIT_S or now > moved + IDLE_S):
+        elif not interrupted and (used > (SPOKEN_S if _speaks(err) else LIMIT_S) or now > moved + IDLE_S):
             process.send_signal(signal.SIGINT)
             interrupted = now
-        time.sleep(0.02)
+        time.sleep(0.05)
+
+
+def _speaks(err: Path) -> bool:
+    return b"so far" in err.read_bytes()

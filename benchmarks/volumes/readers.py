@@ -23,8 +23,8 @@ from commsim.formats.catalogue import PROGRAM, SCHEDULE, WORKLOAD, read
 from commsim.formats.context import Context
 from commsim.formats.network_formats import NETWORK
 
+from .corpus import ANSWERS
 from .draws import damaged
-from .lines import ANSWERS
 
 INPUTS = ANSWERS / "inputs"
 # Written by commands of ours into files; ``{}`` is the file. They are small, so that a trial takes a fraction of a ms.

@@ -1,6 +1,9 @@
 """Volumes of attacks: trials that go wrong are named by their number, and the others go on."""
 
+import contextlib
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -9,8 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.volumes import datagrams, http_requests, lines, readers
+import commsim as cs
+from benchmarks.volumes import answer_checks, corpus, datagrams, http_requests, lines, metamorphic, readers
+from benchmarks.volumes.questions import Question, drawn_question
+from benchmarks.volumes.relations import RELATIONS
+from benchmarks.volumes.tallies import Tally
 from benchmarks.volumes.trials import in_processes
+from benchmarks.volumes.verb_relations import compared, drawn_template, written
+from commsim.cli.verbs import commands_of, listed_verbs
 
 
 def spin(_number):
@@ -34,7 +43,8 @@ def test_defects_hangs_and_crashes_are_found_by_number_and_the_rest_is_tried():
     assert "ended with status 9" in by_number[6]
 
 
-def test_a_trial_is_made_by_its_seed_and_number():
+def test_a_trial_is_made_by_its_seed_and_number(monkeypatch):
+    monkeypatch.setattr(corpus, "files", lambda: ("inputs/two.json",))  # making the files of all lines takes long
     assert lines.text_of(7, 1234) == lines.text_of(7, 1234)
     assert len({lines.text_of(7, number) for number in range(50)}) > 45
     assert http_requests.drawn(7, 5) == http_requests.drawn(7, 5) != http_requests.drawn(8, 5)
@@ -125,3 +135,109 @@ def test_a_wrong_sum_would_be_seen(monkeypatch, name):
 
     monkeypatch.setattr(datagrams, name, changed)
     assert datagrams.trial(1, 1) != ""
+
+
+def test_every_command_is_drawn():
+    commands = {name for verb in listed_verbs() for name in commands_of(verb)}
+    assert commands - set(corpus.pool()) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err", "wrong"),
+    [
+        (2, "", "commsim run: error: no", ""),
+        (2, "", "commsim switch simulate: error: no", ""),
+        (2, "", "no", "lines in place of one"),
+        (2, "", "commsim run: error: no\ncommsim run: error: no", "2 lines"),
+        (2, "a table", "commsim run: error: no", "prints 'a table'"),
+        (2, "", f"commsim run: error: unknown {'x' * 500}", "quotes 500"),
+        (3, "", "commsim run: error: no", "exit 3"),
+        (1, "", "Traceback (most recent call last):", "exit 1"),
+        (0, "a table", "", ""),
+    ],
+)
+def test_how_a_command_ends_is_checked(code, out, err, wrong):
+    found = answer_checks.wrong_end(code, out, err)
+    assert wrong in found if wrong else not found
+
+
+TABLE = "collective  size(B)  time(us)  algbw(GB/s)\n      ring     1024     12.35        1.000\n"
+ROW = {"size_B": 1024, "time_s": 12.345e-6}
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ({"results": [ROW]}, ""),
+        ({"results": [ROW | {"time_s": 12.4e-6}]}, "prints 12.35 us"),
+        ({"results": [ROW | {"time_s": 12.345e-6, "bound_s": 13e-6}]}, "below bound_s"),
+        ({"results": [ROW | {"busbw_Bps": -1.0}]}, "busbw_Bps is -1.0"),
+        ({"results": [ROW | {"algbw_Bps": float("nan")}]}, "algbw_Bps is NaN"),
+    ],
+)
+def test_numbers_of_an_answer_are_checked(answer, wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(answer_checks.ANSWER).write_text(json.dumps(answer))
+    monkeypatch.setattr(answer_checks, "_schema", lambda _: None)
+    found = answer_checks.wrong_numbers([], TABLE) or answer_checks.wrong_json("run", TABLE)
+    assert wrong in found if wrong else not found
+
+
+def test_files_and_processes_that_are_left_are_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = answer_checks.files_here()
+    Path("a.json").write_text("")
+    assert not answer_checks.leftovers(before, ["run", "--json", "a.json"])
+    assert "a.json" in answer_checks.leftovers(before, ["run"])
+    Path("a.json").unlink()
+    with subprocess.Popen(["sleep", "60"]) as left:
+        found = answer_checks.leftovers(before, ["run"])
+        left.kill()
+    assert str(left.pid) in found
+
+
+RING = Question("ring_all_reduce", "star:n_hosts=6", 100, 1000, 200, 2 * 16 * 840, 4, "flow", 7)
+
+
+@pytest.mark.parametrize("name", list(RELATIONS))
+def test_relations_hold_of_a_ring(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert not RELATIONS[name](RING)
+
+
+def test_a_wrong_number_breaks_relations(tmp_path, monkeypatch):
+    """A constant that belongs to small sizes: the checks are no tautologies."""
+    monkeypatch.chdir(tmp_path)
+    right = cs.predict
+
+    def wrong(collective, network, size, **options):
+        found = right(collective, network, size, **options)
+        late = 1e-7 * (len(str(network)) + len(str(size)) + len(options))
+        return type("Wrong", (), {"time": found.time + late, "n_ranks": found.n_ranks, "timeline": found.timeline,
+                                  "bytes_on_wire": found.bytes_on_wire})()  # fmt: skip
+
+    monkeypatch.setattr(cs, "predict", wrong)
+    broken = {name for name in RELATIONS if RELATIONS[name](RING)}
+    assert broken >= {"size_and_rate", "times", "renamed", "units", "doors", "in_a_file", "many_sizes", "one_group",
+                      "job_alone", "jobs_apart", "nothing", "methods", "ranked", "timeline", "renumbered"}  # fmt: skip
+
+
+def test_questions_are_drawn_and_counted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inputs").symlink_to(corpus.ANSWERS / "inputs")
+    monkeypatch.setattr(metamorphic, "folder", contextlib.nullcontext)  # making the files of all lines takes long
+    assert drawn_question(random.Random(3)) == drawn_question(random.Random(3))
+    counted = metamorphic.tally()
+    assert [metamorphic.trial(1, number, counted) for number in range(6)] == [""] * 6
+    assert sum(int(cell) for row in counted.rows() for cell in row[1:]) == 6
+    assert Tally(["a", "b"], ["x"]).rows() == []
+
+
+def test_a_template_is_written_in_two_units():
+    text = "workload reshard --size {S1000000} --bandwidth {R100} --latency {T2} --forward {M3}"
+    assert " ".join(written(text)) == "workload reshard --size 1000000B --bandwidth 100Gbps --latency 2us --forward 3ms"
+    other = "workload reshard --size 2000kB --bandwidth 25GB/s --latency 4000ns --forward 6000us"
+    assert " ".join(written(text, 2, 2, 2, other=True)) == other
+    assert drawn_template(random.Random(5)) == drawn_template(random.Random(5))
+    assert compared({"a_s": 2.0, "n": 3}, {"a_s": 1.0, "n": 4}, 1e-9, 2.0) == ""
+    assert "a_s" in compared({"a_s": 2.1}, {"a_s": 1.0}, 1e-9, 2.0)
