@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,9 +29,14 @@ _MAX_NAMED = 4  # hosts that are cut off
 
 
 def after_faults(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], fail: Sequence[str], scale: Sequence[str], settings: ScoreSettings
+    cluster: Cluster,
+    jobs: Sequence[PeriodicJob],
+    fail: Sequence[str],
+    scale: Sequence[str],
+    settings: ScoreSettings,
+    drain: Sequence[str] = (),
 ) -> tuple[Cluster, tuple[PeriodicJob, ...], list[Remark]]:
-    """Return what faults leave of a cluster, its jobs, and remarks.
+    """Return what faults and drained hosts leave of a cluster, its jobs, and remarks.
 
     Parameters
     ----------
@@ -43,42 +48,67 @@ def after_faults(
         Same as in :func:`commsim.prediction.faults.with_faults`.
     settings : ScoreSettings
         How scores are found; its seed chooses paths, and draws faults.
+    drain : sequence of str
+        Hosts that work, and take no job.
 
     Returns
     -------
     Cluster, tuple of PeriodicJob, list of Remark
-        Jobs on a host that failed, or that most others cannot reach any more, are to be placed again, but for their
-        ranks on other hosts.
+        Jobs on a host that failed, that is drained, or that most others cannot reach any more, are to be placed again,
+        but for their ranks on other hosts.
 
     Raises
     ------
     InputError
-        If a fault cannot be read, or there is no room for the jobs that are moved.
+        If a fault cannot be read, a host is not known, or there is no room for the jobs that are moved.
     """
     for name, given in (("fail", fail), ("scale", scale)):
         texts("host:h2")(name, given)
+    texts("h2")("drain", drain)
     jobs = on_nodes(cluster, jobs)
-    network, remarks = with_faults(cluster.network, fail, scale, settings.seed)
-    failed = failed_hosts(cluster.network, fail)
-    dead = failed | cut_off_by(cluster.network, network)
-    left = tuple(_without(job, dead) for job in jobs)
-    remarks += _moved(jobs, left, dead, failed)
+    network, remarks = cluster.network, list[Remark]()
+    if fail or scale:
+        network, remarks = with_faults(cluster.network, fail, scale, settings.seed)
+    failed, drained = failed_hosts(cluster.network, fail), nodes_of_hosts(cluster.network, drain)
+    dead = failed | cut_off_by(cluster.network, network) | drained
+    left = tuple(_without(job, dead | _beside(cluster.network, dead) if job.gpus_per_host else dead) for job in jobs)
+    remarks += _moved(jobs, left, dead, {"failed": failed, "are drained": drained - failed})
     placed = [name for job in left for name in job.placement or job.placed if name]
     after, cut_off = on_network(cluster, network, placed)
+    at = np.isin(network.nodes, list(drained))
+    after = replace(after, busy=np.where(at, after.gpus, after.busy)) if drained else after
     _require_room(after, jobs, left, dead)
     return after, left, [*remarks, *cut_off, *affected(cluster, after, left, settings)]
 
 
+def nodes_of_hosts(network: Network, drain: Sequence[str]) -> frozenset[str]:
+    """Return the names of the nodes for ranks of hosts that are drained.
+
+    Raises
+    ------
+    InputError
+        If a host is not known.
+    """
+    names, nodes = host_names(network), network.endpoints.tolist()
+    if unknown := [host for host in drain if host not in {names[i] for i in nodes}]:
+        raise InputError(f"{network.name} has no host {unknown[0]!r} to drain")
+    return frozenset(network.nodes[i] for i in nodes if names[i] in drain)
+
+
 def _moved(
-    jobs: Sequence[PeriodicJob], left: Sequence[PeriodicJob], dead: Collection[str], failed: frozenset[str]
+    jobs: Sequence[PeriodicJob],
+    left: Sequence[PeriodicJob],
+    dead: Collection[str],
+    reasons: Mapping[str, Collection[str]],
 ) -> list[Remark]:
     """Name the jobs that are moved, all in one remark: of several with the same code a terminal shows the first."""
-    told, whys = [], set()
+    told, whys = [], dict.fromkeys([*reasons, "are cut off"], False)
     for job, now in zip(jobs, left, strict=True):
         if lost := [name for name in job.placement or job.placed if name in dead]:
-            whys.add("failed" if failed.issuperset(lost) else "are cut off")
+            for name in lost:
+                whys[next((why for why, nodes in reasons.items() if name in nodes), "are cut off")] = True
             told.append((job.name, counted_names(lost), "; its other ranks stay" if any(now.placed) else ""))
-    why = " or ".join(sorted(whys, reverse=True))
+    why = " or ".join(name for name, is_so in whys.items() if is_so)
     if len(told) == 1:
         ((name, hosts, stay),) = told
         return [Remark("job-moved", f"job {name} is moved off hosts that {why}, {hosts}{stay}", needed=True)]
@@ -103,9 +133,16 @@ def _require_room(
     if n_lost > max(0, n_free):
         names = ", ".join(f"{name} ({counted_names(nodes)})" for name, nodes in [*moved.items()][:_MAX_NAMED])
         raise InputError(
-            f"jobs on hosts cut off or that failed need {count_text(n_lost, 'other GPU')}, and {max(0, n_free)} are "
-            f"free: {names}"
+            f"jobs on hosts cut off, drained or that failed need {count_text(n_lost, 'other GPU')}, and "
+            f"{max(0, n_free)} are free: {names}"
         )
+
+
+def _beside(network: Network, dead: Collection[str]) -> set[str]:
+    """Return the nodes of hosts with one of some nodes: a job with a number of GPUs on each host leaves these."""
+    names = host_names(network)
+    hosts = {host for node, host in zip(network.nodes, names, strict=True) if node in dead}
+    return {node for node, host in zip(network.nodes, names, strict=True) if host in hosts}
 
 
 def _without(job: PeriodicJob, dead: Collection[str]) -> PeriodicJob:

@@ -10,7 +10,6 @@ import numpy as np
 
 from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
-from commsim.core.names.nodes_and_links import host_names
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time
 from commsim.prediction.checks import texts
@@ -54,6 +53,8 @@ class Move:
 
     def to(self, most: int = MAX_SHOWN) -> str:
         """Where to: hosts, at most so many of them; or that it stays, or that no place is better while all lose."""
+        if self.after is not self.now and self.after.placement[self.job] == self.now.placement[self.job]:
+            return f"stays, starts at {self.after.shifts[self.job] * 1e3:.3f} ms"
         if self.after is not self.now:
             return counted_names(self.after.placement[self.job], most)
         is_good = round(self.now.stretch - 1, PRINTED) <= 0
@@ -262,6 +263,7 @@ def rank_moves(
     read = on_nodes(cluster, read_jobs(jobs))
     n = number_of(n, candidates)
     how: dict[str, Any] = {"generators": generators, "check": check, "settings": settings or ScoreSettings()}
+    how["costs"] = False
     if not 0 <= restart < float("inf"):
         raise InputError(f"restart is a time of 0 or more, got {restart}")
     cluster, read, remarks, forced, before = _off_failed(cluster, read, fail, scale, drain, how | {"n": n})
@@ -269,7 +271,7 @@ def rank_moves(
     if not running:
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")
     waiting = [job.name for job in read if job.placement is None]
-    (now,) = rank_placements(cluster, {"now": running}, check=check, settings=how["settings"]).candidates
+    (now,) = rank_placements(cluster, {"now": running}, check=check, settings=how["settings"], new=()).candidates
     moves = []
     for i, job in enumerate(running):
         freed = [*running[:i], replace(job, placement=None, start=None), *running[i + 1 :]]
@@ -291,29 +293,6 @@ def rank_moves(
     return Moves(tuple(moves), tuple(remarks), forced, before, restart)
 
 
-def _drained(
-    cluster: Cluster, jobs: tuple[PeriodicJob, ...], drain: Sequence[str]
-) -> tuple[Cluster, tuple[PeriodicJob, ...]]:
-    """Return a cluster whose drained hosts take no job, and the jobs without the places that they have there."""
-    names = host_names(cluster.network)
-    known = {names[i] for i in cluster.network.endpoints.tolist()}
-    if unknown := [host for host in drain if host not in known]:
-        raise InputError(f"{cluster.network.name} has no host {unknown[0]!r} to drain")
-    away = {node for node, host in zip(cluster.network.nodes, names, strict=True) if host in drain}
-    busy = cluster.busy.copy()
-    at = [i for i, node in enumerate(cluster.network.nodes) if node in away]
-    busy[at] = cluster.gpus[at]
-    moved = tuple(_off(job, away) for job in jobs)
-    return replace(cluster, busy=busy), moved
-
-
-def _off(job: PeriodicJob, away: set[str]) -> PeriodicJob:
-    """Return a job without its places on some nodes; its other ranks keep theirs."""
-    if not job.placement or not away.intersection(job.placement):
-        return job
-    return replace(job, placement=None, placed=tuple("" if node in away else node for node in job.placement))
-
-
 def _off_failed(
     cluster: Cluster,
     jobs: tuple[PeriodicJob, ...],
@@ -331,16 +310,13 @@ def _off_failed(
     """
     if not (fail or scale or drain):
         return cluster, jobs, [], (), None
-    after, left, remarks = cluster, jobs, list[Remark]()
-    if fail or scale:
-        after, left, remarks = after_faults(cluster, jobs, fail, scale, how["settings"])
-    if drain:
-        after, left = _drained(after, left, drain)
+    after, left, remarks = after_faults(cluster, jobs, fail, scale, how["settings"], drain)
     moved = [job for job, now in zip(jobs, left, strict=True) if job.placement and now.placement is None]
     if not moved:
         return after, left, remarks, (), None
     ran = [job for job in jobs if job.placement]
-    (before,) = rank_placements(cluster, {"before": ran}, check=how["check"], settings=how["settings"]).candidates
+    how_given = {"check": how["check"], "settings": how["settings"], "new": ()}
+    (before,) = rank_placements(cluster, {"before": ran}, **how_given).candidates
     stays = [one for one, job in zip(left, jobs, strict=True) if job.placement]
     best = place_jobs(after, stays, **how).candidates[0]
     to = {job.name: best.placement[job.name] for job in moved}

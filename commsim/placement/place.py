@@ -5,42 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from commsim.core.errors import InputError, wrong_kind
+from commsim.core.errors import InputError, located, wrong_kind
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.prediction.checks import texts
-from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
+from commsim.training.sharing.periodic import JobsLike, read_jobs
 
 from .affected import after_faults
-from .cluster import Cluster, ClusterLike, read_cluster
-from .finalists import ERROR, PACKED, Order, centre, simulate_all, simulated_first
+from .cluster import ClusterLike, read_cluster
 from .link_classes import Scores, ScoreSettings
-from .nic_counts import few_nics
 from .node_names import on_nodes
-from .other_hashes import inconsistency_of, values_of
-from .ranking import PlacementRanking as PlacementRanking
-from .ranking import with_cost
-from .ranking_remarks import (
-    agreement,
-    disagreements,
-    ended_early,
-    estimated,
-    few_tried,
-    going_on,
-    notes_of,
-    other_paths,
-    short_phases,
-    slow_alone,
-)
-from .rankings import load_ranking
-from .scored_placements import Placed, ScoredPlacement, in_turn, tried_of, tried_with_more, with_least_work
+from .ranked.job_costs import RunningJobs, new_in, new_jobs, running_beside
+from .ranked.ranked_placements import NOTHING_LOST, ranked
+from .ranking import PlacementRanking
+from .scored_placements import in_turn, with_least_work
+from .strategies.free_gpus import FreeGpus
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
-_SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
+_SAME_OF = {
+    "n_gpus": "gpus",
+    "period": "iter_time_ms",
+    "phases": "phases",
+    "start": "start_ms",
+    "gpus_per_host": "gpus_per_host",
+}
 GENERATORS = ("packed", "balanced", "spread", "random")
-_CENTRED = 40  # candidates whose start times are moved to the middle of their windows
 N_CANDIDATES = 10
-RANKINGS = ("slowdown", "mean", "min", "weighted")
 
 
 def place_jobs(
@@ -56,7 +46,8 @@ def place_jobs(
     settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
-    costs: bool = False,
+    drain: Sequence[str] = (),
+    costs: bool | None = None,
 ) -> PlacementRanking:
     """Rank ways to place jobs by what the network thinks of them.
 
@@ -69,9 +60,9 @@ def place_jobs(
         placement stay.
     n, candidates : int
         Candidates in all, at most (default: 10); the strategies alternate. Unless a number is given, placements
-        whose jobs meet on the most links are not ranked where that takes long. If all are slower than
-        the jobs alone, 3 times as many more of the best one's strategy are tried, at most 100, and the best `n` of all
-        are left; not where `rank_by` is a score, or `loops` is literal.
+        whose jobs meet on the most links are not ranked where that takes long. If jobs lose more in all than those
+        that run lose without the others, 3 times as many more of the best one's strategy are tried, at most 100, and
+        the best `n` of all are left; not where `rank_by` is a score, or `loops` is literal.
     generators : sequence of str
         Names in ``STRATEGIES``, which give candidates in turn.
     loops : {"merged", "literal"}
@@ -94,9 +85,12 @@ def place_jobs(
         How scores are found.
     fail, scale : sequence of str
         Same as in :func:`commsim.with_faults`, which cannot say which hosts failed: jobs on these are moved.
-    costs : bool
-        Say what new jobs (:func:`new_jobs`) cost, themselves and those that run (:attr:`.PlacementCandidate.cost`);
-        where none is newer than others, all are taken to be new.
+    drain : sequence of str
+        Hosts that are to be free, which work: no job is placed there, and jobs on them are moved.
+    costs : bool, optional
+        Say what new jobs (:func:`.new_jobs`) cost, themselves and those that run
+        (:attr:`.PlacementCandidate.cost`). By default where some jobs are newer than others; with True all are new
+        where none is.
 
     Returns
     -------
@@ -123,36 +117,24 @@ def place_jobs(
     is_usual = n is None and candidates is None
     settings, n = settings or ScoreSettings(), number_of(n, candidates)
     remarks: list[Remark] = []
-    if fail or scale:
-        cluster, jobs, remarks = after_faults(cluster, jobs, fail, scale, settings)
+    if fail or scale or drain:
+        cluster, jobs, remarks = after_faults(cluster, jobs, fail, scale, settings, drain)
+    new = {job.name for job in new_jobs(jobs)}
+    running = RunningJobs(cluster, [job for job in jobs if new and job.name not in new], settings)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
     left_out = 0
     if is_usual and loops != "literal" and rank_by == "slowdown":
         placed, left_out = with_least_work(cluster, placed, Scores(jobs, settings))
-    ranking = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted - left_out if n_wanted else 0)
+    n_wanted = n_wanted - left_out if n_wanted else 0
+    least = running.least(len(new)) if n_wanted else NOTHING_LOST
+    ranking = ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted, least)
     if left_out:
         text = f"{count_text(left_out, 'placement')} not ranked, whose jobs meet on more links than in the others"
         remarks.append(Remark("not-ranked", text, details=f"--candidates {2 * n} ranks such placements, too"))
-    if costs:
-        new = {job.name for job in new_jobs(jobs)}
-        running = [job for job in jobs if new and job.name not in new]
-        ranking = _with_costs(cluster, running, ranking, settings)
+    if costs or (costs is None and new):
+        ranking = running.with_costs(ranking)
     return replace(ranking, remarks=(*remarks, *ranking.remarks))
-
-
-def new_jobs(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:
-    """Return the jobs that are new beside others: those without a placement, else those without a start.
-
-    Returns
-    -------
-    list of PeriodicJob
-        Empty where all have a placement and a start, or none has what the others lack.
-    """
-    for new in ([job for job in jobs if job.placement is None], [job for job in jobs if job.start is None]):
-        if new:
-            return new if len(new) < len(jobs) else []
-    return []
 
 
 def number_of(n: int | None, candidates: int | None) -> int:
@@ -177,7 +159,7 @@ def rank_placements(
     rank_by: str = "slowdown",
     check: bool | None = None,
     settings: ScoreSettings | None = None,
-    new: Sequence[str] = (),
+    new: Sequence[str] | None = None,
 ) -> PlacementRanking:
     """Rank placements of your own, such as those that a scheduler considers.
 
@@ -192,7 +174,8 @@ def rank_placements(
         Same as in :func:`place_jobs`.
     new : sequence of str
         Names of jobs that would be added to the others, which run: candidates say what they cost these
-        (:attr:`.PlacementCandidate.cost`). By default none is, and they do not.
+        (:attr:`.PlacementCandidate.cost`). By default those without a start, if others have one and run in the same
+        places each time; none if empty.
 
     Returns
     -------
@@ -237,113 +220,10 @@ def rank_placements(
                 f"{name}: job {unplaced[0]} needs a placement, to be compared with others: `commsim place` of this "
                 "file alone finds one; `commsim place moves` says what moving a running job changes"
             )
+        with located(name):
+            FreeGpus(cluster, others)  # refuses GPUs that are not free
     settings = settings or ScoreSettings()
-    running = _running(read, new)
-    ranking = _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings)
-    return _with_costs(cluster, running, ranking, settings) if new else ranking
-
-
-def _running(placed: Mapping[str, Sequence[PeriodicJob]], new: Sequence[str]) -> list[PeriodicJob]:
-    """Return the jobs that run where others are new, which are in the same places each time."""
-    new = texts("resnet50")("new", new)
-    first = next(iter(placed.values()))
-    if unknown := [name for name in new if name not in {job.name for job in first}]:
-        raise InputError(f"new: no job is named {unknown[0]}")
-    running = [job for job in first if job.name not in new]
-    for name, jobs in placed.items() if new else ():
-        at = {job.name: (job.placement, job.start) for job in jobs}
-        if moved := [job.name for job in running if at[job.name] != (job.placement, job.start)]:
-            raise InputError(f"{name}: job {moved[0]} runs, as it is not new, and must stay where it is")
-    return running
-
-
-def _with_costs(
-    cluster: Cluster, running: Sequence[PeriodicJob], ranking: PlacementRanking, settings: ScoreSettings
-) -> PlacementRanking:
-    """Hold each candidate against the running jobs alone, estimates against estimates."""
-    before: dict[str, Mapping[str, float]] = {}
-    for kind in {candidate.prediction for candidate in ranking.candidates} if running else ():
-        check, now = kind == "simulation", [("now", tuple(running))]
-        only = _ranked(cluster, now[0][1], now, "merged", "slowdown", check, settings)
-        before[kind] = only.candidates[0].predicted
-    found = tuple(with_cost(candidate, before.get(candidate.prediction, {})) for candidate in ranking.candidates)
-    return replace(ranking, candidates=found)
-
-
-def _ranked(
-    cluster: Cluster,
-    jobs: tuple[PeriodicJob, ...],
-    placed: Sequence[Placed],
-    loops: str,
-    rank_by: str,
-    check: bool | None,
-    settings: ScoreSettings,
-    n_wanted: int = 0,
-) -> PlacementRanking:
-    own = load_ranking(rank_by, RANKINGS)
-    scores = Scores(jobs, settings)
-
-    def order(candidate: ScoredPlacement) -> tuple[float, ...]:
-        if own is None:
-            return candidate.order(rank_by)
-        return own(candidate.candidate, cluster), *candidate.order("slowdown")
-
-    tried = tried_with_more(
-        cluster, jobs, placed, lambda some: tried_of(cluster, some, loops, scores), order,
-        n_wanted if loops != "literal" and rank_by == "slowdown" else 0, settings.seed,
-    )  # fmt: skip
-    n_tried = len(tried)
-    if n_tried > len(placed):
-        packed = [candidate for candidate in tried if candidate.generator == PACKED][:1]
-        best = {id(candidate) for candidate in packed}
-        for candidate in sorted(tried, key=order):
-            if len(best) < n_wanted:
-                best.add(id(candidate))
-        tried = [candidate for candidate in tried if id(candidate) in best]
-    kept = [candidate for candidate in tried if not (loops == "literal" and candidate.candidate.has_loop)]
-    kept.sort(key=order)
-    kept = _checked(cluster, jobs, kept, order, loops == "literal", rank_by, check, scores)
-    for one in tried:  # those that are left, and not all that were tried: it may be a search for each link
-        away = inconsistency_of(one.candidate, one.jobs, one.classes, scores)
-        value = None if own is None else own(one.candidate, cluster)
-        one.candidate = replace(one.candidate, inconsistency=away, own_value=value)
-    discarded = tuple(one.candidate for one in tried if loops == "literal" and one.candidate.has_loop)
-    ranked = [candidate.candidate for candidate in kept]
-    notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
-    notes += ended_early(n_wanted, len(placed), scores.descended)
-    notes += estimated([one for one in ranked[:1] if one.prediction == "estimate"])
-    notes += slow_alone(cluster.network, jobs, [candidate.use for candidate in kept])
-    differ = [
-        number
-        for number, candidate in enumerate(kept, 1)
-        if candidate.hashes is not None and len(candidate.hashes.ways) > 1
-    ]
-    if own is None and differ and kept[0].hashes is not None:
-        values = values_of(cluster, kept[0].jobs, ranked[0], kept[0].hashes, scores, rank_by)
-        notes += other_paths(rank_by, settings.hashes, values, differ)
-    notes += [*agreement(ranked), *disagreements(ranked)] if check else []
-    notes += [*few_nics([candidate.nics for candidate in kept]), *few_tried(n_wanted, n_tried, ranked)]
-    return PlacementRanking(tuple(ranked), discarded, tuple(notes), n_tried)
-
-
-def _checked(
-    cluster: Cluster,
-    jobs: Sequence[PeriodicJob],
-    kept: list[ScoredPlacement],
-    order: Order,
-    is_literal: bool,
-    rank_by: str,
-    check: bool | None,
-    scores: Scores,
-) -> list[ScoredPlacement]:
-    """Simulate all candidates, or the finalists, at start times in the middle of free windows; return them in order."""
-    is_of_finalists = check is None and rank_by == "slowdown"
-    if not is_literal:
-        best = kept[0].candidate.stretch * (1 + ERROR) if kept else 0.0
-        centre(cluster, [one for one in kept if check or one.candidate.stretch <= best][:_CENTRED], scores)
-    if is_of_finalists:
-        return simulated_first(cluster, jobs, kept, order, scores)
-    if check:
-        simulate_all(cluster, jobs, kept, scores.settings.seed)
-        kept.sort(key=order)
-    return kept
+    new = new_in(read) if new is None else new
+    running = RunningJobs(cluster, running_beside(read, new), settings)
+    ranking = ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings)
+    return running.with_costs(ranking) if new else ranking

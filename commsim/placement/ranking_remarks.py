@@ -172,7 +172,7 @@ def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]
     return remarks
 
 
-def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[PlacementCandidate]) -> list[Remark]:
+def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[PlacementCandidate], floor: float = 1.0) -> list[Remark]:
     """Say how to try more placements, where the best is estimated to slow jobs down and others are left.
 
     Parameters
@@ -181,14 +181,16 @@ def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[PlacementCandidate])
         Same as in :func:`ended_early`.
     n_tried : int
         Placements that were tried; fewer where no others were found.
+    floor : float
+        Slow-down of the jobs in every placement, where those that run lose time without the others.
     """
     least = min((candidate.slowdown_estimated for candidate in ranked), default=1.0)
-    if not 0 < n_wanted <= n_tried or n_wanted >= MOST_ADVISED or round(least, PRINTED) <= 1:
+    if not 0 < n_wanted <= n_tried or n_wanted >= MOST_ADVISED or round(least, PRINTED) <= round(floor, PRINTED):
         return []
     tried = f"{count_text(n_tried, 'placement')} {'was' if n_tried == 1 else 'were'} tried"
     more = min(MORE * n_tried, MOST_ADVISED)
     told = f"{tried}, the best is slower than jobs alone: --candidates {more} tries more"
-    return [Remark("few-tried", told, least - 1)]
+    return [Remark("few-tried", told, least / floor - 1)]
 
 
 def disagreements(ranked: Sequence[PlacementCandidate]) -> list[Remark]:

@@ -149,7 +149,8 @@ class ScoredPlacement:
     """A placement that was scored: its jobs, their use of links, how many links between switches, and all hashes.
 
     `classes` has the links of the candidate's own hash, `ways` those of each hash with which jobs contend otherwise;
-    `nics` has the jobs that leave their machines by too few NICs; `n_machines` counts each job's machines or hosts.
+    `nics` has the jobs that leave their machines by too few NICs; `n_machines` counts each job's machines or hosts;
+    `least` is the stretch of the jobs in every placement, where those that run lose time without the others.
     """
 
     jobs: Sequence[PeriodicJob]
@@ -160,6 +161,7 @@ class ScoredPlacement:
     nics: dict[str, tuple[int, int]]
     n_machines: int
     classes: Sequence[LinkClass] = ()
+    least: float = 1.0
 
     @property
     def ways(self) -> list[Sequence[LinkClass]]:
@@ -173,8 +175,8 @@ class ScoredPlacement:
 
     @property
     def is_slow(self) -> bool:
-        """Whether its jobs take longer than they would alone where they are."""
-        return round(self.candidate.stretch, PRINTED) > 1
+        """Whether its jobs take longer than they have to."""
+        return round(self.candidate.stretch, PRINTED) > round(self.least, PRINTED)
 
     def order(self, rank_by: str) -> tuple[float, ...]:
         """Return by what it is ranked: the less, the better."""
@@ -211,7 +213,9 @@ def with_least_work(cluster: Cluster, placed: Sequence[Placed], scores: Scores) 
     return left, len(placed) - len(left)
 
 
-def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[ScoredPlacement]:
+def tried_of(
+    cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores, least: float = 1.0
+) -> list[ScoredPlacement]:
     """Score placements with the median hash of paths, and with start times that hold for all."""
     found, use, first = evaluated(cluster, placed, loops, scores)
     net = cluster.network
@@ -233,6 +237,7 @@ def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Sco
             nic_counts(cluster, jobs, on),
             sum(map(len, on)),
             classes,
+            least,
         )
         for (_, jobs), one, rows, n, of, on, classes in zip(
             placed, found, use, n_inner, hashes, machines, own, strict=True

@@ -56,7 +56,7 @@ def test_where_these_are_slow_too_still_more_are_advised() -> None:
 
 @pytest.mark.parametrize("check", [False, True])
 def test_the_candidates_are_the_best_of_all_that_were_tried(check: bool) -> None:
-    jobs = [*RUNNING, job("new"), job("other", (13, 13), (21, 21))]
+    jobs = [*RUNNING, job("new")]
     found = place_jobs(CLUSTER, jobs, n=4, check=check)
     assert (found.n_tried, len(found.candidates)) == (16, 4)
     assert {one.prediction for one in found.candidates} == {"simulation" if check else "estimate"}

@@ -104,6 +104,27 @@ def test_drained_hosts_are_freed_and_other_ranks_stay() -> None:
     assert "stopped: 1 job for 90 s, 180 GPU-seconds together (--restart)" in str(found)
     with pytest.raises(InputError, match="no host 'h9' to drain"):
         rank_moves(CLUSTER, jobs, drain=["h9"])
+    placed = cs.place_jobs(CLUSTER, jobs, drain=["h1", "h5"])
+    assert placed.candidates[0].placement["a"] == forced.after
+    assert placed.remarks[0].text == "job a is moved off hosts that are drained, h1; its other ranks stay"
+
+
+def test_a_job_that_is_moved_off_a_drained_host_may_start_at_any_time() -> None:
+    """It kept its start, at which it met another job, though one off a failed host did not."""
+    jobs = [job("a", "h0", "h4", up=40, start_ms=0), job("b", "h1", "h5", up=40, start_ms=0)]
+    one_gpu = CLUSTER | {"hosts": {"gpus": 1}}
+    for how in ({"fail": ["host:h0"]}, {"drain": ["h0"]}):
+        found = rank_moves(one_gpu, jobs, **how)
+        assert found.moves[0].now.stretch == pytest.approx(1.0)
+
+
+def test_a_job_that_would_start_at_another_time_on_its_hosts_stays() -> None:
+    """The table said that it moves from its hosts to the same ones."""
+    jobs = [job("a", "h0", "h4", up=40, start_ms=0), job("b", *["h1", "h2", "h3", "h5", "h6", "h7"], up=40, start_ms=0)]
+    first = rank_moves(CLUSTER | {"hosts": {"gpus": 1}}, jobs).moves[0]
+    assert first.gain > 0.1
+    assert first.after.placement == first.now.placement
+    assert first.to() == f"stays, starts at {first.after.shifts[first.job] * 1e3:.3f} ms"
 
 
 def test_a_move_has_paid_when_what_all_gained_is_what_the_moved_job_lost() -> None:

@@ -15,7 +15,8 @@ from commsim.placement.candidate import PlacementCandidate, simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate, evaluate_all
 from commsim.placement.link_classes import ScoreSettings
-from commsim.placement.place import PlacementRanking, place_jobs, rank_placements
+from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.ranking import PlacementRanking
 from commsim.placement.ranking_remarks import agreement, disagreements, rank_correlation
 from commsim.placement.score import score_link
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from commsim.placement.candidate import PlacementCandidate
     from commsim.placement.cluster import Cluster
     from commsim.placement.link_classes import ScoreSettings
-    from commsim.placement.place import PlacementRanking
+    from commsim.placement.ranking import PlacementRanking
     from commsim.training.sharing.periodic import PeriodicJob
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
@@ -71,7 +71,22 @@ class Scoring(Flags):
     csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
 
 
-class PlaceRankConfig(Hashes, Scoring, Faults):
+class Draining(Flags):
+    """Hosts that take no job."""
+
+    drain: str | None = flag(
+        metavar="HOSTS", help="hosts to free, such as n[019-024],n30; their jobs are moved, like jobs on failed hosts"
+    )
+
+
+def drained_hosts(config: Draining) -> tuple[str, ...]:
+    """Read the value of ``--drain``."""
+    from commsim.core.names.hostlist import expand_hosts
+
+    return tuple(expand_hosts(config.drain)) if config.drain else ()
+
+
+class PlaceRankConfig(Hashes, Scoring, Faults, Draining):
     """All flags of ``commsim place rank``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
@@ -121,33 +136,31 @@ class ScoreConfig(Scoring):
 
 def run(config: PlaceRankConfig) -> Answer:
     """Make candidates, score and rank them."""
-    from commsim.placement.affected import after_faults, cut_off_by
+    from commsim.placement.affected import after_faults, cut_off_by, nodes_of_hosts
     from commsim.placement.cluster import read_cluster
     from commsim.placement.node_names import on_nodes
-    from commsim.placement.place import new_jobs, place_jobs, rank_placements
+    from commsim.placement.place import place_jobs, rank_placements
     from commsim.prediction.faults import failed_hosts
     from commsim.training.sharing.periodic import read_jobs
 
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
     notes: list[Remark] = []
     whole = cluster.network
-    if config.fail or config.scale:
-        cluster, jobs, notes = after_faults(
-            cluster, jobs, config.fail, config.scale, settings_of(config, config.seed, config.hashes)
-        )
+    settings, drain = settings_of(config, config.seed, config.hashes), drained_hosts(config)
+    if config.fail or config.scale or drain:
+        cluster, jobs, notes = after_faults(cluster, jobs, config.fail, config.scale, settings, drain)
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check or None}
-    how["settings"] = settings_of(config, config.seed, config.hashes)
+    how["settings"] = settings
     if config.others:
         if flags := config.given("candidates", "generator"):
             raise InputError(f"{flags[0]} has no effect: the placements of the files are ranked")
         placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
-        if config.fail:
-            _refuse_failed(failed_hosts(whole, config.fail) | cut_off_by(whole, cluster.network), placed)
-        ranking = rank_placements(cluster, placed, new=_new_in(list(placed.values())), **how)
+        dead = failed_hosts(whole, config.fail) | cut_off_by(whole, cluster.network) | nodes_of_hosts(whole, drain)
+        _refuse_failed(dead, placed)
+        ranking = rank_placements(cluster, placed, **how)
     else:
         n = config.candidates if config.given("candidates") else None
-        costs = bool(new_jobs(jobs))
-        ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator), costs=costs, **how)
+        ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator), **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = remarks(notes) + _parts(ranking, jobs, f"{count_text(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
@@ -158,23 +171,14 @@ def run(config: PlaceRankConfig) -> Answer:
     return Answer(parts, candidates, more=tree | {"notes": [*map(str, notes), *tree["notes"]]}, key="candidates")
 
 
-def _new_in(placed: Sequence[Sequence[PeriodicJob]]) -> list[str]:
-    """Return the names of new jobs, if the others run in the same places and at the same times in each placement."""
-    from commsim.placement.place import new_jobs
-
-    new = {job.name for job in new_jobs(placed[0])}
-    running = [{job.name: (job.placement, job.start) for job in jobs if job.name not in new} for jobs in placed]
-    return sorted(new) if all(one == running[0] for one in running) else []
-
-
 def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:
     """Refuse placements of one's own on hosts that failed: a job that is moved has another."""
     for path, jobs in placed.items():
         for job in jobs:
             if lost := [name for name in job.placement or () if name in dead]:
                 raise InputError(
-                    f"{path}: job {job.name} is placed on {lost[0]}, which failed or is cut off: `commsim place` of "
-                    "this file alone moves it"
+                    f"{path}: job {job.name} is placed on {lost[0]}, which failed, is drained or cut off: `commsim "
+                    "place` of this file alone moves it"
                 )
 
 

@@ -9,13 +9,13 @@ from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.units import format_time, parse_time
 from commsim.report.answer import Answer, Table, comments, remarks
 
-from .candidates import MAX_HOSTS, Scoring, generators_of, settings_of
+from .candidates import MAX_HOSTS, Draining, Scoring, drained_hosts, generators_of, settings_of
 
 if TYPE_CHECKING:
     from commsim.placement.moves import Move
 
 
-class PlaceMovesConfig(Hashes, Scoring, Faults):
+class PlaceMovesConfig(Hashes, Scoring, Faults, Draining):
     """All flags of ``commsim place moves``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
@@ -25,10 +25,6 @@ class PlaceMovesConfig(Hashes, Scoring, Faults):
         default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
         help="sources of places, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
-    drain: str | None = flag(
-        metavar="HOSTS",
-        help="hosts to free, such as n[019-024],n30; their jobs are moved first, like jobs on failed hosts",
-    )
     restart: str | None = flag(
         metavar="TIME",
         help="pause of a moved job, such as 90s; column 'pays after': time after which the move is a gain",
@@ -39,7 +35,6 @@ class PlaceMovesConfig(Hashes, Scoring, Faults):
 
 def run(config: PlaceMovesConfig) -> Answer:
     """Rank the moves."""
-    from commsim.core.names.hostlist import expand_hosts
     from commsim.placement.candidate import counted_names
     from commsim.placement.cluster import read_cluster
     from commsim.placement.moves import rank_moves
@@ -55,7 +50,7 @@ def run(config: PlaceMovesConfig) -> Answer:
     }
     how["settings"] = settings_of(config, config.seed, config.hashes)
     restart = parse_time(config.restart, "--restart") if config.restart else 0.0
-    drain = expand_hosts(config.drain) if config.drain else ()
+    drain = drained_hosts(config)
     ranked_moves = rank_moves(cluster, jobs, fail=config.fail, scale=config.scale, drain=drain, restart=restart, **how)
     forced = [move.job for move in ranked_moves.forced]
     columns = ["job", "now", "after", "gain", "others now", "others after", "from", "to"]

@@ -108,8 +108,9 @@ def _api(config: PlaceServeConfig) -> KubeApi | None:
 
 def _rows(path: str) -> Any:
     from commsim.core.files.whole_files import read_any
+    from commsim.training.sharing.periodic import rows_of
 
-    return read_any(path)
+    return rows_of(read_any(path), path)[0]
 
 
 def _time(text: str, name: str) -> float:

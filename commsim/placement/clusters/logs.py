@@ -61,7 +61,10 @@ def read_log(
     if len(jobs) > MAX_JOBS:
         raise InputError(f"{path}: more than {MAX_JOBS} jobs on GPUs; cut the file")
     start = min(job.submit for job in jobs)
+    return checked(with_models([replace(job, submit=job.submit - start) for job in jobs], models, seed), path)
+
+
+def with_models(jobs: Sequence[TraceJob], models: Sequence[str], seed: int) -> list[TraceJob]:
+    """Return the jobs with a drawn model each."""
     drawn = np.random.default_rng(seed).integers(len(models), size=len(jobs))
-    return checked(
-        [replace(job, submit=job.submit - start, model=models[i]) for job, i in zip(jobs, drawn, strict=True)], path
-    )
+    return [replace(job, model=models[i]) for job, i in zip(jobs, drawn, strict=True)]

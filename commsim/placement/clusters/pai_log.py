@@ -16,7 +16,7 @@ from commsim.core.files.csv_rows import CsvRow, read_rows
 
 from .reading_summary import ReadingSummary
 from .trace_file import GIB, build_job
-from .trace_job import TraceJob
+from .trace_job import DRAWN, TraceJob
 
 TASKS = (
     "job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu",
@@ -63,7 +63,7 @@ def read_pai_2020(path: str | Path, said: ReadingSummary) -> list[TraceJob]:
         if total.end > total.start:
             gpus, seconds = math.ceil(total.gpus), total.end - total.start
             with located(total.where):
-                job = TraceJob(name, total.start, gpus, seconds, model="?", cpu=total.cpu, memory=total.memory)
+                job = TraceJob(name, total.start, gpus, seconds, model=DRAWN, cpu=total.cpu, memory=total.memory)
             jobs.append(job)
     return jobs
 
@@ -102,4 +102,4 @@ def _lived(row: CsvRow) -> float:
 def _pod(row: CsvRow) -> TraceJob:
     memory = row.number("memory_mib", 0.0) * 2.0**20
     cpu, submit = row.number("cpu_milli", 0.0) / 1000, row.number("creation_time")
-    return TraceJob(row.text("name"), submit, row.whole("num_gpu"), _lived(row), model="?", cpu=cpu, memory=memory)
+    return TraceJob(row.text("name"), submit, row.whole("num_gpu"), _lived(row), model=DRAWN, cpu=cpu, memory=memory)

@@ -15,7 +15,7 @@ from commsim.core.files.csv_rows import MISSING, seconds
 from commsim.core.files.whole_files import read_any
 
 from .reading_summary import ReadingSummary
-from .trace_job import TraceJob
+from .trace_job import DRAWN, TraceJob
 
 
 def read_philly(path: str | Path, said: ReadingSummary) -> list[TraceJob]:
@@ -60,7 +60,7 @@ def _philly_job(row: Mapping[str, Any], where: str) -> TraceJob | None:
     if submit is None or not isinstance(name, str):
         raise InputError(f"{where}: needs submitted_time and jobid, got {row.get('submitted_time')!r} and {name!r}")
     with located(where):
-        return TraceJob(name, submit, gpus, duration, model="?")
+        return TraceJob(name, submit, gpus, duration, model=DRAWN)
 
 
 def _time(row: Mapping[str, Any], field: str, where: str) -> float | None:

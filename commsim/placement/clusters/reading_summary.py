@@ -19,14 +19,20 @@ class ReadingSummary:
     shares : list of float
         Share of a GPU of each job, or instance of one, that asked for less than a whole one. Each has a whole GPU here:
         a GPU has one job.
+    n_drawn : int
+        Jobs of a file that says nothing of their models.
     """
 
     left_out: Counter[str] = field(default_factory=Counter)
     shares: list[float] = field(default_factory=list)
+    n_drawn: int = 0
 
     def told(self) -> list[str]:
         """Say what was counted."""
         told = []
+        if self.n_drawn:
+            text = "the trace has neither model nor iter_time_ms: a model is drawn for each"
+            told.append(f"{count_text(self.n_drawn, 'job')}: {text} (--seed)")
         if self.shares:
             n = len(self.shares)
             told.append(

@@ -16,7 +16,7 @@ from commsim.core.files.csv_rows import CsvRow, read_rows
 
 from .reading_summary import ReadingSummary
 from .trace_file import build_job
-from .trace_job import TraceJob
+from .trace_job import DRAWN, TraceJob
 
 NEEDED = ("JobID", "Submit", "Start", "End", "AllocTRES")
 _NO_TIME = ("", "Unknown", "None")
@@ -48,4 +48,4 @@ def _gpus(row: CsvRow) -> int:
 
 def _row_job(row: CsvRow) -> TraceJob:
     took = row.time("End") - row.time("Start")
-    return TraceJob(row.text("JobID"), row.time("Submit"), _gpus(row), took, model="?")
+    return TraceJob(row.text("JobID"), row.time("Submit"), _gpus(row), took, model=DRAWN)

@@ -12,7 +12,7 @@ from commsim.core.files.csv_rows import CsvRow, read_rows
 
 from .reading_summary import ReadingSummary
 from .trace_file import GIB, build_job
-from .trace_job import TraceJob
+from .trace_job import DRAWN, TraceJob
 
 NEEDED = ("job_id", "gpu_num", "cpu_num", "node_num", "submit_time", "duration")
 
@@ -42,5 +42,5 @@ def _row_job(row: CsvRow) -> TraceJob:
     memory = row.number("mem_per_pod_GB", 0.0) * row.number("node_num", 1.0) * GIB
     gpus, cpu = row.whole("gpu_num"), row.number("cpu_num", 0.0)
     return TraceJob(
-        row.text("job_id"), row.time("submit_time"), gpus, row.number("duration"), model="?", cpu=cpu, memory=memory
+        row.text("job_id"), row.time("submit_time"), gpus, row.number("duration"), model=DRAWN, cpu=cpu, memory=memory
     )

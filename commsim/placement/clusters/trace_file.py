@@ -1,7 +1,8 @@
 """Trace files of commsim: CSV, one job per line.
 
 Columns: ``job, submit_s, gpus``; ``duration_s`` or ``iterations``; ``model``, or ``iter_time_ms`` with ``phases`` as in
-(offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``; and, as far as wanted, ``cpu, memory_GiB,
+(offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``, or none of these where a model is to be
+drawn for each job, as for logs; and, as far as wanted, ``cpu, memory_GiB,
 deadline_s, min_gpus, max_gpus``. Columns ``own_NAME`` are the user's own, for policies of the user's own; so are all
 others where a file's own names of columns are given. ``gpus`` below 1 is a share of a GPU, which is read as a whole
 one, as in the readers of logs.
@@ -17,7 +18,7 @@ from commsim.core.files.csv_rows import CsvRow, read_rows, write_rows
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 from .reading_summary import ReadingSummary
-from .trace_job import TraceJob
+from .trace_job import DRAWN, TraceJob
 
 NEEDED = ("job", "submit_s", "gpus")
 COLUMNS = (
@@ -131,7 +132,7 @@ def _job(row: CsvRow, shares: list[float]) -> TraceJob:
         gpus,
         optional("duration_s"),
         optional("iterations"),
-        row.text("model"),
+        row.text("model") if {"model", "iter_time_ms"} & {*row.columns} else DRAWN,
         period,
         _phases(row, name, period),
         row.number("cpu", 0.0),

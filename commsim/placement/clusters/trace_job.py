@@ -11,6 +11,8 @@ from commsim.core.errors import InputError
 from commsim.training.sharing.periodic import JobPhase
 
 MAX_GPUS = 2**20
+# The model of a job whose log names none: one is drawn.
+DRAWN = "?"
 # Of any time in a trace: some 300 years.
 MAX_SECONDS = 1e10
 

@@ -10,11 +10,11 @@ from commsim.core.limits import is_there
 from commsim.core.spec import read_arguments, split_file, split_spec
 
 from .generated_traces import GENERATORS
-from .logs import READERS, read_log
+from .logs import READERS, read_log, with_models
 from .models import TrainedModel
 from .reading_summary import ReadingSummary
 from .trace_file import read_trace
-from .trace_job import TraceJob
+from .trace_job import DRAWN, TraceJob
 
 
 def load_trace(
@@ -33,7 +33,7 @@ def load_trace(
     models : mapping of str to TrainedModel
         The table from which models are drawn; those that a file names must be in it.
     seed : int
-        Seed of the models that are drawn for a log.
+        Seed of the models that are drawn for a log, and for a file without columns for models and iteration times.
     said : ReadingSummary, optional
         Counts what is left out of a log, and jobs on shares of a GPU.
 
@@ -55,6 +55,10 @@ def load_trace(
         known = ", ".join((*GENERATORS, *(f"{kind}:FILE" for kind in READERS)))
         raise InputError(f"a trace is FILE.csv, {known}, got {text!r}")
     jobs = read_trace(path, said, columns)
+    if jobs[0].model == DRAWN:  # of one job, of all: the file has no column for it
+        jobs = tuple(with_models(jobs, names, seed))
+        if said is not None:
+            said.n_drawn = len(jobs)
     for job in jobs:
         if job.model and job.model not in models:
             raise InputError(f"{text}: {job.name} trains {job.model!r}, which is no model; known: {', '.join(models)}")

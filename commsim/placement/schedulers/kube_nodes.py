@@ -10,6 +10,7 @@ from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import parse_json
 from commsim.core.names.hostlist import check_name
 from commsim.core.spec import is_whole
+from commsim.core.units import count_text
 from commsim.prediction.network_tables import MAX_GPUS
 
 from .fabric_tree import SwitchTree, require_unique, tree_from
@@ -35,7 +36,7 @@ class KubeNodes:
     gpus : dict of str to int
         GPUs of each node.
     busy : dict of str to int
-        Those of nodes that take no pods (``kubectl cordon``).
+        Those of nodes that take no pods: cordoned (``kubectl cordon``), or not ready.
     labels : tuple of str
         Labels that name the switches, the closest first.
     remarks : tuple of str
@@ -98,13 +99,25 @@ def read_kube_nodes(
                 children[above[k - 1]] = None
             else:
                 nodes.append(name)
-    busy = {name: n for name, n in with_gpus.items() if found[name].table("spec").raw("unschedulable") is True}
+    why = {name: reason for name in with_gpus if (reason := _closed(found[name]))}
+    busy = {name: with_gpus[name] for name in why}
     n_left = len(names) - len(with_gpus)
     remarks: tuple[str, ...] = (f"{n_left} of {len(names)} nodes without {resource} are left out",) if n_left else ()
     if busy:
-        remarks += (f"{len(busy)} nodes take no pods (unschedulable): their GPUs are busy",)
+        takes = f"{count_text(len(busy), 'node')} {'takes' if len(busy) == 1 else 'take'} no pods"
+        remarks += (f"{takes} ({', '.join(dict.fromkeys(why.values()))}): their GPUs are busy",)
     with located(path):
         return KubeNodes(tree_from(below), with_gpus, busy, used, remarks)
+
+
+def _closed(item: TableFields) -> str:
+    """Say why a node takes no pods; empty if it does."""
+    if item.table("spec").raw("unschedulable") is True:
+        return "unschedulable"
+    status = item.table("status")
+    conditions = status.tables("conditions") if "conditions" in status else []
+    is_ready = all(one.raw("status") == "True" for one in conditions if one.raw("type") == "Ready")
+    return "" if is_ready else "not ready"
 
 
 def _labels_of(item: TableFields) -> dict[str, str]:

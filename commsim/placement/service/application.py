@@ -15,7 +15,7 @@ from commsim import __version__
 from commsim.core.errors import InputError, NoRoomError, printable, shorten
 from commsim.core.files.fields import TableFields
 from commsim.placement.evaluation import LOOPS
-from commsim.placement.place import RANKINGS
+from commsim.placement.ranked.ranked_placements import RANKINGS
 
 from .answers import (
     BindingResult,

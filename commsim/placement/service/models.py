@@ -76,6 +76,10 @@ class Job(_Request):
         None, ge=0, description="when an iteration of a job that runs starts, less than iter_time_ms; it is not shifted"
     )
 
+    gpus_per_host: int | None = Field(
+        None, ge=1, le=2**31 - 1, description="GPUs that the job has on each of its hosts; it divides gpus"
+    )
+
     def row(self) -> dict[str, Any]:
         """Return the job as it was sent."""
         return self.model_dump(exclude_unset=True)
@@ -106,6 +110,7 @@ class Search(_Request):
     )
     fail: Faults = Field([], description="what fails, as in commsim place --fail, such as link:leaf0:spine0")
     scale: Faults = Field([], description="what is slower, as in --scale, such as link:leaf0:*=0.5")
+    drain: Names = Field([], description="hosts that work and take no job, such as h2; jobs on them are placed anew")
 
 
 class MoveSearch(_Request):
@@ -119,6 +124,7 @@ class MoveSearch(_Request):
     generators: list[Name] | None = Field(None, max_length=MAX_GENERATORS)
     fail: Faults = Field([], description="as in POST /place; jobs on hosts that fail are moved first")
     scale: Faults = []
+    drain: Names = Field([], description="hosts that work and are to be free; jobs on them are moved first")
 
 
 class ClusterTables(_Request):

@@ -38,7 +38,7 @@ def read_moves(asked: MoveSearch, state: ClusterState) -> Callable[[], dict[str,
             raise Refusal(409, f"job {shorten(repr(name))} is not known, or not placed wholly: it cannot be moved")
     if not movable:
         raise Refusal(409, "no known job is placed wholly, so none can be moved")
-    if asked.fail or asked.scale:
+    if asked.fail or asked.scale or asked.drain:
         jobs = [state.kept.jobs[name].job for name in movable]
         n_links = state.cluster.network.n_links
         require_work(
@@ -98,6 +98,7 @@ def _after_faults(asked: MoveSearch, state: ClusterState, jobs: Sequence[Periodi
     moves = rank_moves(
         state.cluster, jobs, n=asked.candidates, generators=asked.generators or GENERATORS,
         settings=ScoreSettings(hashes=len(state.seeds)), fail=asked.fail, scale=asked.scale,
+        drain=asked.drain,
     )  # fmt: skip
     names = set(asked.jobs or [move.job for move in moves.moves[: asked.most]])
     answer = {

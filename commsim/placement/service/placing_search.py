@@ -61,7 +61,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], SearchAnswer
     kept = state.kept.changed({}, gone) if gone else state.kept
     is_beside = (
         bool(kept.jobs) and asked.rank_by == "slowdown" and asked.loops == "merged" and not asked.check
-        and not asked.fail and not asked.scale
+        and not asked.fail and not asked.scale and not asked.drain
     )  # fmt: skip
     n_gpus = sum(job.n_gpus for job in wanted)
     if is_beside:
@@ -131,8 +131,8 @@ def _as_command(
 ) -> SearchAnswer:
     """Rank as ``commsim place`` does, with what the jobs cost those that have a placement."""
     left, remarks, settings = on_nodes(cluster, jobs), list[Remark](), ScoreSettings(seed=asked.seed, hashes=hashes)
-    if asked.fail or asked.scale:
-        cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings)
+    if asked.fail or asked.scale or asked.drain:
+        cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings, asked.drain)
     ranking = place_jobs(
         cluster, left, n=asked.candidates, settings=settings, rank_by=asked.rank_by, loops=asked.loops,
         check=asked.check or None, generators=asked.generators or GENERATORS, costs=True,

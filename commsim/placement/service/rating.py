@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -93,13 +94,15 @@ class Rater:
             By host. Hosts without enough free GPUs have 0 points.
         """
         state = self._state
-        free = state.free(job.job.name, job.placed)
+        free = self._room(job, state.free(job.job.name, job.placed))
         kinds = self._kinds(job, free, pod_gpus)
         firsts: dict[object, str] = {}
         for host, kind in kinds.items():
             firsts.setdefault(kind, host)
         placements = [self._completed(job, pod_gpus, host, free) for host in firsts.values()]
-        placed = [replace(job.job, n_gpus=len(one), placement=one, placed=()) for one in placements]  # as many as fit
+        placed = [
+            replace(job.job, n_gpus=len(one), placement=one, placed=(), gpus_per_host=None) for one in placements
+        ]  # as many as fit
         uses, others = links_of(state.cluster, placed, state.seeds[0]), self._others(job)
         parts = parts_of(state.cluster, placed, uses, state.seeds[0])
         # bytes have no time without a path: a host is as good as the best one if its path is
@@ -126,6 +129,13 @@ class Rater:
             for host, gpus in free.items()
             if len(gpus) >= pod_gpus
         }
+
+    def _room(self, job: JobRecord, free: dict[str, list[str]]) -> dict[str, list[str]]:
+        """Return the free GPUs of each host that the job may get there: all, unless it wants a number on each host."""
+        if (k := job.job.gpus_per_host) is None:
+            return free
+        has = Counter(self._state.host_of[node] for node in job.placed)
+        return {host: gpus[: k - has[host]] if len(gpus) + has[host] >= k else [] for host, gpus in free.items()}
 
     def _completed(self, job: JobRecord, pod_gpus: int, host: str, free: dict[str, list[str]]) -> tuple[str, ...]:
         """Return the whole job's placement when its next pod is on `host` and the others are as near as they can be."""

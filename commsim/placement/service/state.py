@@ -15,6 +15,7 @@ from commsim.core.network_queries import locality_levels
 from commsim.core.units import count_text
 from commsim.placement.cluster import Cluster
 from commsim.placement.node_names import nodes_of
+from commsim.placement.strategies.host_gpus import HostGpus
 from commsim.training.sharing.periodic import PeriodicJob, parse_jobs
 from commsim.training.timeline import job_row
 
@@ -61,7 +62,9 @@ class JobRecord:
         """Return the job as ``POST /jobs`` takes it."""
         job = self.job
         started = {} if job.start is None else {"start_ms": round(job.start * 1e3, 9)}
-        return job_row(job.name, job.n_gpus, job.period, job.phases) | {"placed": list(self.placed), **started}
+        gang = {} if job.gpus_per_host is None else {"gpus_per_host": job.gpus_per_host}
+        row = job_row(job.name, job.n_gpus, job.period, job.phases)
+        return row | gang | {"placed": list(self.placed), **started}
 
 
 _Saved: TypeAlias = tuple[dict[str, JobRecord], KeptJobs, int]
@@ -82,6 +85,8 @@ class ClusterState:
         Seeds of the hashes that choose paths.
     gpus : dict of str to tuple of str
         Nodes of each host's GPUs that jobs may take.
+    hosts : HostGpus
+        Hosts of the nodes, for jobs with a number of GPUs on each.
     place : dict of str to tuple of int
         Rack, pod and so on of each host, the innermost first.
     """
@@ -92,7 +97,7 @@ class ClusterState:
         self.seeds = seeds_of(cluster, hashes=hashes)
         self.kept = KeptJobs.none(cluster, self.seeds)
         network = cluster.network
-        host_of = host_names(network)
+        self.hosts, host_of = HostGpus(network), host_names(network)
         gpus: dict[str, list[str]] = {}
         self.place: dict[str, tuple[int, ...]] = {}
         self._order: dict[tuple[int, ...], list[str]] = {}
@@ -168,6 +173,7 @@ class ClusterState:
                 raise Refusal(
                     400, f"job {name} is placed on {shorten(repr(node))}, which has no GPUs here; the first is {first}"
                 )
+        self.hosts.require(known.job, known.placed, is_part=known.n_left > 0)
         counts = Counter(node for other in self.jobs.values() if other.job.name != name for node in other.placed)
         have = Counter(gpu for gpus in self.gpus.values() for gpu in gpus)
         for node, count in wanted.items():
@@ -227,7 +233,8 @@ class ClusterState:
 
 def placed_job(job: PeriodicJob, placed: tuple[str, ...]) -> PeriodicJob:
     """Return a job as it is placed; one that is placed in part counts as no larger than that."""
-    return replace(job, placement=placed, placed=(), n_gpus=len(placed)) if placed else job
+    gang = job.gpus_per_host if len(placed) == job.n_gpus else None  # of a part there may be fewer
+    return replace(job, placement=placed, placed=(), n_gpus=len(placed), gpus_per_host=gang) if placed else job
 
 
 def read_known_jobs(

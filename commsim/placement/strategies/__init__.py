@@ -20,6 +20,7 @@ from commsim.placement.cluster import Cluster
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .free_gpus import FreeGpus, NoRoomInFabricError, Plan
+from .host_gpus import with_whole_hosts
 
 Strategy = Callable[[FreeGpus, Sequence[PeriodicJob], "np.random.Generator | None"], Plan]
 # Draws of a strategy for each candidate that is asked for.
@@ -64,7 +65,7 @@ class Drawing:
     cluster : Cluster
         Cluster with the free GPUs, each for one job.
     jobs : sequence of PeriodicJob
-        Jobs to be placed together.
+        Jobs to be placed together. One with a number of GPUs on each host gets what its hosts lack there.
 
     Raises
     ------
@@ -73,11 +74,12 @@ class Drawing:
     """
 
     def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
+        jobs = with_whole_hosts(cluster, jobs)
         jobs = [dataclasses.replace(job, placement=job.placed) if len(_had(job)) == job.n_gpus else job for job in jobs]
         self._jobs, with_some = jobs, [job for job in jobs if _had(job)]
         self._rest = [dataclasses.replace(job, n_gpus=job.n_gpus - len(_had(job)), placed=()) for job in jobs]
         had = [dataclasses.replace(j, n_gpus=len(_had(j)), placement=_had(j), placed=()) for j in with_some]
-        self._free = FreeGpus(cluster, [*self._rest, *had])
+        self._free = FreeGpus(cluster, [*self._rest, *had], {job.name: _had(job) for job in with_some})
 
     def each(self, strategy: str, n: int, seed: int, patience: int | None = None) -> Iterator[tuple[PeriodicJob, ...]]:
         """Return different placements, the same jobs in the same order; each is made when it is asked for.
@@ -107,22 +109,22 @@ class Drawing:
         self, strategy: str, build: Strategy, n: int, seed: int, patience: int | None
     ) -> Iterator[tuple[PeriodicJob, ...]]:
         free, known, latest = self._free, set[tuple[tuple[str, ...], ...]](), 0
+        lacks: NoRoomInFabricError | None = None
         for i in range(n * TRIES):
             if patience is not None and i - latest > patience:
-                return
+                break
             free.reset()
             rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
-            beside = _beside(free, self._jobs, self._rest) if i == 0 else {}
-            waiting = [
-                dataclasses.replace(job, placement=free.names(beside[k])) if k in beside else job
-                for k, job in enumerate(self._rest)
-            ]
             try:
+                beside = _beside(free, self._jobs, self._rest) if i == 0 else {}
+                waiting = [
+                    dataclasses.replace(job, placement=free.names(beside[k])) if k in beside else job
+                    for k, job in enumerate(self._rest)
+                ]
                 plan = beside | _checked(free, waiting, build(free, waiting, rng), strategy)
-            except NoRoomInFabricError:
-                if i == 0:
-                    raise
-                continue  # another order, or other fabrics, may have room for all
+            except NoRoomInFabricError as error:
+                lacks = lacks or error
+                continue  # another order, other fabrics or hosts may have room for all
             placed = tuple(self._with(plan, k, job) for k, job in enumerate(self._jobs))
             where = tuple(job.placement or () for job in placed)
             if where not in known:
@@ -131,6 +133,8 @@ class Drawing:
                 yield placed
             if len(known) == n or not plan:
                 return
+        if lacks is not None and not known:
+            raise lacks
 
     def _with(self, plan: Plan, k: int, job: PeriodicJob) -> PeriodicJob:
         """Return a job where a plan places it."""
@@ -152,7 +156,7 @@ def _filled(job: PeriodicJob, others: Sequence[str]) -> tuple[str, ...]:
 
 def _beside(free: FreeGpus, jobs: Sequence[PeriodicJob], rest: Sequence[PeriodicJob]) -> Plan:
     """Take what jobs with some places lack, as near to these as there is room."""
-    return {i: free.take_beside(rest[i].n_gpus, _had(job)) for i, job in enumerate(jobs) if _had(job)}
+    return {i: free.take_beside(rest[i], _had(job)) for i, job in enumerate(jobs) if _had(job)}
 
 
 def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: str = "the strategy") -> Plan:
@@ -164,6 +168,9 @@ def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: 
             if nodes.shape != (job.n_gpus,) or not np.isin(nodes, np.arange(len(left))).all():
                 raise InputError(f"{strategy}: job {job.name} must get {job.n_gpus} nodes, got {plan.get(i)}")
             np.subtract.at(left, nodes.astype(np.intp), 1)
+            if (k := job.gpus_per_host) and not free.has_on_each(nodes, k):
+                how = f"{k} GPUs on each host, as FreeGpus.take_near(job) and the like take them for a job"
+                raise InputError(f"{strategy}: job {job.name} must get {how}")
     if (left < 0).any():
         node = free.network.nodes[int(left.argmin())]
         raise InputError(f"{strategy}: takes more GPUs of {node} than the {free.at_first[left.argmin()]} that are free")

@@ -1,13 +1,11 @@
-"""Free GPUs, ways to take some (close together, far apart, smallest leftovers), and the order of ranks on them."""
+"""Free GPUs, and ways to take some: close together, far apart, smallest leftovers, as many on each host."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, NoRoomError
 from commsim.core.units import count_text
@@ -15,34 +13,51 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import numbers_of
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .fabric_groups import fabrics, groups_of
+from .fabric_groups import fabrics
+from .gpu_groups import GpuGroups, Taken
+from .host_gpus import HostGpus, require_gpus
 
-# One node per GPU, in the order of ranks: neighbours on the ring are near each other.
-Taken = NDArray[np.int64]
 # What each job takes, by its number.
 Plan = dict[int, Taken]
+# A job, whose number of GPUs on each host is kept, or a number of GPUs.
+Wanted = PeriodicJob | int
 
 _MAX_NAMED = 4  # jobs that wait
-_MANY = 2**20  # GPUs
 
 
 def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> list[int]:
-    """Return the indices of the jobs to be placed: the largest first, or in a drawn order."""
+    """Return the indices of the jobs to be placed: the largest first, or in a drawn order.
+
+    Those with a number of GPUs on each host come first, of them those with the most: few hosts may have room for them.
+    """
     waiting = [i for i, job in enumerate(jobs) if job.placement is None]
     if rng is not None:
-        return [waiting[k] for k in rng.permutation(len(waiting))]
-    return sorted(waiting, key=lambda i: -jobs[i].n_gpus)
+        waiting = [waiting[k] for k in rng.permutation(len(waiting))]
+        return sorted(waiting, key=lambda i: -(jobs[i].gpus_per_host or 0))
+    return sorted(waiting, key=lambda i: (-(jobs[i].gpus_per_host or 0), -jobs[i].n_gpus))
 
 
-def _powers() -> Iterator[int]:
-    return (2**k for k in itertools.count())
+def _number(wanted: Wanted) -> int:
+    return wanted.n_gpus if isinstance(wanted, PeriodicJob) else wanted
+
+
+def _taken(cluster: Cluster, node: str, at: int, job: PeriodicJob, before: Sequence[PeriodicJob]) -> InputError:
+    """Return the refusal of a job that is placed on more GPUs of a node than it has free, with who has them."""
+    n = (job.placement or ()).count(node)
+    with_some = [other.name for other in before if node in (other.placement or ())]
+    n_taken = sum((other.placement or ()).count(node) for other in before)
+    names = ", ".join(with_some[:_MAX_NAMED]) + (", ..." if len(with_some) > _MAX_NAMED else "")
+    has = f"which has {cluster.gpus[at]}, {cluster.free[at] - n_taken} of them free"
+    have = f" beside {'job' if len(with_some) == 1 else 'jobs'} {names}" if with_some else ""
+    kind = NoRoomError if n <= cluster.gpus[at] else InputError
+    return kind(f"job {job.name} asks {count_text(n, 'GPU')} of {node}, {has}{have}")
 
 
 class NoRoomInFabricError(NoRoomError):
-    """No fabric has room for a job, though all together have."""
+    """No fabric has room for a job, though all together have; or too few hosts have, though there are enough GPUs."""
 
 
-class FreeGpus:
+class FreeGpus(GpuGroups):
     """GPUs that no job has taken yet.
 
     Parameters
@@ -51,6 +66,8 @@ class FreeGpus:
         Cluster whose free GPUs there are at first.
     jobs : sequence of PeriodicJob
         Those with a placement take theirs.
+    had : mapping of str to sequence of str
+        By job to be placed, nodes that its other ranks have: with a number of GPUs on each host it gets no more there.
 
     Raises
     ------
@@ -59,21 +76,17 @@ class FreeGpus:
         is taken.
     """
 
-    def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
-        self.network = cluster.network
-        self.path, self.is_poor = groups_of(cluster.network)
-        self.free = cluster.free.copy()
+    def __init__(
+        self, cluster: Cluster, jobs: Sequence[PeriodicJob], had: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        super().__init__(cluster.network, cluster.free.copy())
         index = numbers_of(cluster.network)
-        for job in jobs:
+        for k, job in enumerate(jobs):
             for name in job.placement or ():
-                if name not in index or not cluster.gpus[index[name]]:
-                    raise InputError(f"job {job.name} is placed on {name}, which has no GPUs in {self.network.name}")
+                require_gpus(cluster, job, name, index)
                 self.free[index[name]] -= 1
                 if self.free[index[name]] < 0:
-                    asked = f"{count_text((job.placement or ()).count(name), 'GPU')} of {name}"
-                    has = f"which has {cluster.gpus[index[name]]}, {cluster.free[index[name]]} free before these jobs"
-                    fits = (job.placement or ()).count(name) <= cluster.gpus[index[name]]
-                    raise (NoRoomError if fits else InputError)(f"job {job.name} asks {asked}, {has}")
+                    raise _taken(cluster, name, index[name], job, jobs[:k])
         self._fabric = fabrics(cluster.network, self.path)
         self._largest = int(np.bincount(self._fabric, weights=cluster.gpus).max())
         waiting = [job for job in jobs if job.placement is None]
@@ -84,30 +97,58 @@ class FreeGpus:
             fits = wanted <= cluster.gpus.sum() and all(job.n_gpus <= self._largest for job in waiting)
             raise (NoRoomError if fits else InputError)(f"{who} need {wanted} GPUs, and {self.free.sum()} are free")
         self.at_first = self.free.copy()
+        self._hosts, self._kept_hosts = HostGpus(cluster.network), had or {}
+        for job in jobs:
+            if job.gpus_per_host and job.placement is not None:
+                self._hosts.require(job, job.placement)
+        for job in waiting:
+            if job.gpus_per_host and self._n_hosts(job) < job.n_gpus // job.gpus_per_host:
+                could = self._hosts.with_room(cluster.gpus, job.gpus_per_host)
+                kind = NoRoomError if len(could) >= job.n_gpus // job.gpus_per_host else InputError
+                raise kind(self._too_few(job, self._n_hosts(job)))
+
+    def _n_hosts(self, job: PeriodicJob) -> int:
+        return len(self._hosts.with_room(self.free, job.gpus_per_host or 1, self._kept_hosts.get(job.name, ())))
+
+    def _too_few(self, job: PeriodicJob, n: int) -> str:
+        k = job.gpus_per_host or 1
+        hosts = count_text(job.n_gpus // k, "host")
+        has = f"{count_text(n, 'host')} {'has' if n == 1 else 'have'}" if n else "no host has"
+        return f"job {job.name} needs {count_text(k, 'GPU')} on each of {hosts}, and {has} as many free"
+
+    def has_on_each(self, gpus: Taken, k: int) -> bool:
+        """Whether there are `k` of them on each of their hosts."""
+        return bool((np.unique(self._hosts.host[gpus], return_counts=True)[1] == k).all())
 
     def reset(self) -> None:
         """Give back what was taken since the beginning."""
         self.free[:] = self.at_first
 
-    def take_near(self, n: int, rng: np.random.Generator | None = None) -> Taken:
-        """Take `n` in the smallest group that has room: a host, a rack, a pod; of these where it has fewest parts.
+    def take_near(self, wanted: Wanted, rng: np.random.Generator | None = None) -> Taken:
+        """Take from the smallest group that has room: a host, a rack, a pod; of these where it has fewest parts.
 
         Of equals the one with the least room is taken.
         Where none has, whole groups, those with less bandwidth to others than most last, and what is left as near.
 
         Parameters
         ----------
+        wanted : PeriodicJob or int
+            Job, whose number of GPUs on each host is kept; or a number of GPUs.
         rng : numpy.random.Generator, optional
             Decides between equals; by default the first.
         """
-        with self._one_fabric(n, rng):
+        if (hosts := self._on_hosts(wanted, lambda n: self.take_near(n, rng))) is not None:
+            return hosts
+        with self._one_fabric(n := _number(wanted), rng):
             before = self.free.copy()
             self._near(np.flatnonzero(self.free > 0), 0, n, rng)
             return self.in_order(np.repeat(np.arange(len(before)), before - self.free))
 
-    def take_far(self, n: int, rng: np.random.Generator | None = None) -> Taken:
-        """Take `n` one by one from each rack in turn, and in a rack from each host in turn, most room first."""
-        with self._one_fabric(n, rng):
+    def take_far(self, wanted: Wanted, rng: np.random.Generator | None = None) -> Taken:
+        """Take one by one from each rack in turn, and in a rack from each host in turn, most room first."""
+        if (hosts := self._on_hosts(wanted, lambda n: self.take_far(n, rng))) is not None:
+            return hosts
+        with self._one_fabric(n := _number(wanted), rng):
             return self._far(n, rng)
 
     def _far(self, n: int, rng: np.random.Generator | None) -> Taken:
@@ -123,7 +164,7 @@ class FreeGpus:
         nth[order] = np.arange(len(nodes)) - np.searchsorted(rack[order], rack[order])
         return self._take(nodes[np.lexsort((rack, -room[rack], nth))[:n]])
 
-    def take_even(self, n: int, rng: np.random.Generator | None = None) -> Taken:
+    def take_even(self, wanted: Wanted, rng: np.random.Generator | None = None) -> Taken:
         """Take equal parts from as few racks as have room for them, as 8 and 8 in place of 15 and 1.
 
         Parameters
@@ -131,7 +172,9 @@ class FreeGpus:
         rng : numpy.random.Generator, optional
             Decides between equals; by default the first.
         """
-        with self._one_fabric(n, rng):
+        if (hosts := self._on_hosts(wanted, lambda n: self.take_even(n, rng))) is not None:
+            return hosts
+        with self._one_fabric(n := _number(wanted), rng):
             return self._even(n, rng)
 
     def _even(self, n: int, rng: np.random.Generator | None) -> Taken:
@@ -154,16 +197,20 @@ class FreeGpus:
                 return self.in_order(np.repeat(np.arange(len(before)), before - self.free))
         return self._far(n, rng)
 
-    def take_leftovers(self, n: int, rng: np.random.Generator | None = None) -> Taken:
-        """Take `n` from the hosts with the fewest free GPUs, wherever they are."""
-        with self._one_fabric(n, rng):
+    def take_leftovers(self, wanted: Wanted, rng: np.random.Generator | None = None) -> Taken:
+        """Take from the hosts with the fewest free GPUs, wherever they are."""
+        if (hosts := self._on_hosts(wanted, lambda n: self.take_leftovers(n, rng))) is not None:
+            return hosts
+        with self._one_fabric(n := _number(wanted), rng):
             nodes = np.flatnonzero(self.free > 0)
             tie = nodes if rng is None else rng.permutation(len(self.free))[nodes]
             return self._take(self._first(nodes[np.lexsort((tie, self.free[nodes]))], n))
 
-    def take_beside(self, n: int, nodes: Sequence[str]) -> Taken:
-        """Take the `n` that are nearest to one of some nodes, given by name."""
-        with self._fabric_of(n, nodes):
+    def take_beside(self, wanted: Wanted, nodes: Sequence[str]) -> Taken:
+        """Take those that are nearest to one of some nodes, given by name."""
+        if (hosts := self._on_hosts(wanted, lambda n: self.take_beside(n, nodes))) is not None:
+            return hosts
+        with self._fabric_of(n := _number(wanted), nodes):
             return self._beside(n, nodes)
 
     def _beside(self, n: int, nodes: Sequence[str]) -> Taken:
@@ -171,26 +218,42 @@ class FreeGpus:
         shared = [self._shared(each, name) for name in dict.fromkeys(nodes)]
         return self._take(self._first(each[np.argsort(-np.max(shared, axis=0), kind="stable")], n))
 
-    def _shared(self, nodes: Taken, name: str) -> Taken:
-        """How many groups of each level nodes share with the one of a name."""
-        shared: Taken = (self.path[nodes] == self.path[numbers_of(self.network)[name]]).sum(axis=1)
-        return shared
-
-    def take_any(self, n: int, rng: np.random.Generator) -> Taken:
-        """Take `n` at random."""
-        with self._one_fabric(n, rng):
+    def take_any(self, wanted: Wanted, rng: np.random.Generator) -> Taken:
+        """Take at random."""
+        if (hosts := self._on_hosts(wanted, lambda n: self.take_any(n, rng))) is not None:
+            return hosts
+        with self._one_fabric(n := _number(wanted), rng):
             drawn = rng.choice(int(self.free.sum()), n, replace=False)
             return self._take(np.searchsorted(np.cumsum(self.free), drawn, "right"))
 
-    @contextlib.contextmanager
-    def _only(self, here: NDArray[np.bool_]) -> Iterator[None]:
-        """Hide what is free elsewhere while some is taken."""
-        hidden = np.where(here, 0, self.free)
-        self.free -= hidden
+    def _on_hosts(self, wanted: Wanted, take: Callable[[int], Taken]) -> Taken | None:
+        """Take as many GPUs on each host as a job wants: hosts are taken as if each with room had one GPU.
+
+        Returns
+        -------
+        int64[n_gpus] or None
+            None for a job that may have any number on each host.
+
+        Raises
+        ------
+        NoRoomInFabricError
+            If too few hosts have room.
+        """
+        if not isinstance(wanted, PeriodicJob) or (k := wanted.gpus_per_host) is None:
+            return None
+        free, n = self.free.copy(), wanted.n_gpus // k
+        first = self._hosts.with_room(free, k, self._kept_hosts.get(wanted.name, ()))
+        self.free[:] = 0
+        self.free[first] = 1
         try:
-            yield
+            if len(first) < n:
+                raise NoRoomInFabricError
+            hosts = take(n)
+        except NoRoomInFabricError:
+            raise NoRoomInFabricError(self._too_few(wanted, len(first))) from None
         finally:
-            self.free += hidden
+            self.free[:] = free
+        return self._take(np.concatenate([self._hosts.first_free(free, node, k) for node in hosts.tolist()]))
 
     def _one_fabric(self, n: int, rng: np.random.Generator | None) -> contextlib.AbstractContextManager[None]:
         """Hide the GPUs of all fabrics but one with room for `n`: no path leads from one to another.
@@ -220,103 +283,3 @@ class FreeGpus:
         """Hide the GPUs of other fabrics than that of some nodes; of all where it has no room."""
         here = self._fabric == self._fabric[numbers_of(self.network)[nodes[0]]]
         return self._only(here) if self.free[here].sum() >= n else contextlib.nullcontext()
-
-    def level(self, gpus: Taken) -> int:
-        """How many levels of groups hold all of them: the more, the closer together they are."""
-        return int((self.path[gpus] == self.path[gpus[0]]).all(axis=0).sum())
-
-    def names(self, gpus: Taken, after: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the names of nodes, those near the last of the ranks before them first."""
-        if after:
-            gpus = gpus[np.argsort(-self._shared(gpus, after[-1]), kind="stable")]
-        return tuple(self.network.nodes[i] for i in gpus)
-
-    def _first(self, nodes: Taken, n: int) -> Taken:
-        """Return the node of each of the first `n` free GPUs of nodes in some order."""
-        before = np.cumsum(self.free[nodes]) - self.free[nodes]
-        return np.repeat(nodes, np.clip(n - before, 0, self.free[nodes]))
-
-    def _seats(self, n: int, racks: Taken) -> tuple[Taken, Taken]:
-        """Return the node of each free GPU, and how many of that node come before it.
-
-        Of very many GPUs only those that can be among the first `n` that racks and their hosts give in turn.
-        """
-        free = self.free
-        if free.sum() > _MANY:
-            with_room = np.flatnonzero(free > 0)
-            rack = np.unique(racks[with_room], return_inverse=True)[1]
-            room = np.bincount(rack, weights=free[with_room])
-            level = next(k for k in _powers() if np.minimum(room, k).sum() >= n)
-            enough = next(
-                k for k in _powers()
-                if (np.bincount(rack, weights=np.minimum(free[with_room], k)) >= np.minimum(room, level)).all()
-            )  # fmt: skip
-            free = np.minimum(free, enough)
-        nodes = np.repeat(np.arange(len(free)), free)
-        return nodes, np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
-
-    def _take(self, nodes: Taken) -> Taken:
-        np.subtract.at(self.free, nodes, 1)
-        return self.in_order(nodes)
-
-    def in_order(self, nodes: Taken) -> Taken:
-        """Sort by nearness, so that the ring leaves each group once."""
-        ordered: Taken = nodes[np.lexsort(self.path[nodes].T[::-1])]
-        return ordered
-
-    def _near(self, nodes: Taken, column: int, n: int, rng: np.random.Generator | None) -> None:
-        """Take `n` of `nodes`, which are in one group of every level before `column`."""
-        level, nodes = self._smallest(nodes, column, n, rng)
-        if level == self.path.shape[1]:
-            self.free[nodes] -= n
-            return
-        good = nodes[~self.is_poor[nodes, level:].any(axis=1)]
-        nodes = good if self.free[good].sum() >= n else nodes
-        room, inverse = self._rooms(nodes, level, rng)
-        poor = np.zeros(len(room), np.bool_)
-        np.logical_or.at(poor, inverse, self.is_poor[nodes, level:].any(axis=1))
-        order = np.lexsort((-room, poor))
-        before = np.cumsum(room[order]) - room[order]
-        # whole groups, until what is left fits into one
-        whole = order[: int((before + room[order] >= n).argmax())]
-        is_whole = np.isin(inverse, whole)
-        self.free[nodes[is_whole]] = 0
-        self._near(nodes[~is_whole], level, n - int(room[whole].sum()), rng)
-
-    def _smallest(self, nodes: Taken, column: int, n: int, rng: np.random.Generator | None) -> tuple[int, Taken]:
-        """Return the nodes of the smallest group with room for `n`, and the column after its level.
-
-        In the first place without counting nodes whose traffic to others of the group would pass what is poor; all of
-        them where no group has room.
-        """
-        last = self.path.shape[1] - 1
-        for with_poor in (False, True) if self.is_poor[nodes].any() else (True,):
-            for level in range(last, column - 1, -1):
-                inside = nodes if with_poor else nodes[~self.is_poor[nodes, level + 1 :].any(axis=1)]
-                room, inverse = self._rooms(inside, level, rng)
-                fitting = np.flatnonzero(room >= n)
-                if fitting.size:
-                    parts = self._parts(inside, inverse, level, n)[fitting]
-                    chosen = inside[inverse == fitting[np.lexsort((room[fitting], parts))[0]]]
-                    return level + 1, nodes[self.path[nodes, level] == self.path[chosen[0], level]]
-        return column, nodes
-
-    def _parts(self, nodes: Taken, group: Taken, level: int, n: int) -> Taken:
-        """Over how many groups of the next level `n` would be split in each group, the largest first."""
-        if level + 1 >= self.path.shape[1]:
-            return np.ones(int(group.max()) + 1, np.int64)
-        _, first, child = np.unique(self.path[nodes, level + 1], return_index=True, return_inverse=True)
-        room, parent = np.bincount(child, weights=self.free[nodes]), group[first]
-        order = np.lexsort((-room, parent))
-        room, parent = room[order], parent[order]
-        before = np.cumsum(room) - room
-        starts = np.flatnonzero(np.r_[True, parent[1:] != parent[:-1]])
-        before -= np.repeat(before[starts], np.diff(np.r_[starts, len(parent)]))
-        return np.bincount(parent[before < n], minlength=int(group.max()) + 1)
-
-    def _rooms(self, nodes: Taken, level: int, rng: np.random.Generator | None) -> tuple[Taken, Taken]:
-        """Return the free GPUs of each group of a level, and the group of each node, numbered in a drawn order."""
-        groups, inverse = np.unique(self.path[nodes, level], return_inverse=True)
-        if rng is not None and len(groups) > 1:
-            inverse = rng.permutation(len(groups))[inverse]
-        return np.bincount(inverse, weights=self.free[nodes], minlength=len(groups)).astype(np.int64), inverse

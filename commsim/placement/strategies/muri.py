@@ -34,6 +34,11 @@ def muri(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator |
     plan: Plan = {}
     for group in groups:
         members = [waiting[k] for k in group]
+        if any(jobs[i].gpus_per_host for i in members):  # each on hosts of its own, near those of the first
+            for i in members:
+                first = free.names(plan[members[0]]) if i != members[0] else ()
+                plan[i] = free.take_beside(jobs[i], first) if first else free.take_near(jobs[i], rng)
+            continue
         together = free.take_near(sum(jobs[i].n_gpus for i in members), rng)
         cuts = np.cumsum([jobs[i].n_gpus for i in members])[:-1]
         plan.update(zip(members, np.split(together, cuts), strict=True))

@@ -18,26 +18,26 @@ SKEWED = 0.5
 @placement_strategy
 def packed(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
     """Largest job first, each in the smallest group of hosts that has room."""
-    return {i: free.take_near(jobs[i].n_gpus, rng) for i in unplaced(jobs, rng)}
+    return {i: free.take_near(jobs[i], rng) for i in unplaced(jobs, rng)}
 
 
 @placement_strategy
 def spread(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
     """Each job over all racks in turn, and within a rack over its hosts."""
-    return {i: free.take_far(jobs[i].n_gpus, rng) for i in unplaced(jobs, rng)}
+    return {i: free.take_far(jobs[i], rng) for i in unplaced(jobs, rng)}
 
 
 @placement_strategy
 def balanced(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
     """Largest job first, in equal parts on the fewest racks with room for them: 8 and 8, not 15 and 1."""
-    return {i: free.take_even(jobs[i].n_gpus, rng) for i in unplaced(jobs, rng)}
+    return {i: free.take_even(jobs[i], rng) for i in unplaced(jobs, rng)}
 
 
 @placement_strategy
 def random(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
     """GPUs drawn at random."""
     drawn = rng or np.random.default_rng(0)
-    return {i: free.take_any(jobs[i].n_gpus, drawn) for i in unplaced(jobs, rng)}
+    return {i: free.take_any(jobs[i], drawn) for i in unplaced(jobs, rng)}
 
 
 @placement_strategy
@@ -49,8 +49,8 @@ def tiresias(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generat
     Gu et al., "Tiresias: a GPU cluster manager for distributed deep learning", NSDI 2019.
     """
     waiting = unplaced(jobs, rng)
-    plan = {i: free.take_near(jobs[i].n_gpus, rng) for i in waiting if _skew(jobs[i]) > SKEWED}
-    return plan | {i: free.take_leftovers(jobs[i].n_gpus, rng) for i in waiting if i not in plan}
+    plan = {i: free.take_near(jobs[i], rng) for i in waiting if _skew(jobs[i]) > SKEWED}
+    return plan | {i: free.take_leftovers(jobs[i], rng) for i in waiting if i not in plan}
 
 
 def _skew(job: PeriodicJob) -> float:

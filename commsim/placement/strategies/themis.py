@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from commsim.training.sharing.periodic import PeriodicJob
 
 from . import placement_strategy
-from .free_gpus import FreeGpus, Plan, Taken
+from .free_gpus import FreeGpus, Plan
+from .gpu_groups import Taken
 from .packing import packed
 
 
@@ -31,10 +32,11 @@ def themis(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator
     free.reset()
     other = packed(free, jobs, rng)
     as_fair = all(free.level(gpus) == levels[i] for i, gpus in other.items())
-    return exchanged(free, other if as_fair else fair, rng)
+    fixed = [i for i in fair if jobs[i].gpus_per_host]
+    return exchanged(free, other if as_fair else fair, rng, fixed)
 
 
-def exchanged(free: FreeGpus, plan: Plan, rng: np.random.Generator) -> Plan:
+def exchanged(free: FreeGpus, plan: Plan, rng: np.random.Generator, fixed: Collection[int] = ()) -> Plan:
     """Let drawn workers of two jobs change places, or one take a free GPU.
 
     An exchange is undone when a job would then be in a wider group (host, rack, pod), or a narrower one, than before:
@@ -46,6 +48,8 @@ def exchanged(free: FreeGpus, plan: Plan, rng: np.random.Generator) -> Plan:
         Free GPUs that `plan` is taken from.
     plan : dict of int to int64[n_gpus]
         GPUs of all jobs that can be moved.
+    fixed : collection of int
+        Jobs of these whose single workers stay, since they have as many GPUs on each host.
 
     Returns
     -------
@@ -55,7 +59,7 @@ def exchanged(free: FreeGpus, plan: Plan, rng: np.random.Generator) -> Plan:
     plan, left = dict(plan), free.at_first.copy()
     for gpus in plan.values():
         np.subtract.at(left, gpus, 1)
-    movable = np.array(list(plan), np.int64)
+    movable = np.array([i for i in plan if i not in fixed], np.int64)
     for _ in range(2 * len(movable)):
         i, j = (int(job) for job in rng.choice(movable, 2))
         if i != j:

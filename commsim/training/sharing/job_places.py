@@ -11,11 +11,18 @@ def kept_of(n_gpus: int) -> str:
     return f"a job that shrinks lists the {n_gpus} that it keeps, and `commsim place rank` compares choices of these"
 
 
+def _names_of(fields: TableFields, key: str) -> list[str]:
+    if not isinstance(fields.raw(key), list):
+        fields.refuse(key, 'a list of names of nodes, such as ["h0x4", "h1x4"]')
+    names: list[str] = fields.items(key, str, "the name of a node")
+    return names
+
+
 def placement_of(fields: TableFields, n_gpus: int) -> tuple[str, ...] | None:
     """Return the node of each rank of a job in a file, None without; a name may count, such as ``h0-3x4``."""
     if fields.raw("placement") is None:
         return None
-    nodes: list[str] = fields.items("placement", str, "the name of a node")
+    nodes: list[str] = _names_of(fields, "placement")
     names = nodes
     for read in (repeated_names, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
         names = names if len(names) == n_gpus else read(nodes)
@@ -30,7 +37,7 @@ def placed_of(fields: TableFields, n_gpus: int) -> tuple[str, ...]:
     """Return the nodes that the first ranks of a job in a file keep."""
     if fields.raw("placed") is None:
         return ()
-    names: list[str] = fields.items("placed", str, "the name of a node")
+    names: list[str] = _names_of(fields, "placed")
     if not all(names):
         fields.refuse("placed", "names of nodes")
     if len(names) > n_gpus:

@@ -1,9 +1,9 @@
 """Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
 
 The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
-"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms`` or ``placed``. A phase of demand has
-``bytes`` in place of duration and rate, and may have ``groups``: what a ring of one NIC carries on each edge. With a
-``pattern`` of ``send`` each rank of a group but the last sends the bytes to the next one; with ``all_to_all`` each rank
+"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms``, ``placed`` or
+``gpus_per_host``. A phase of demand has ``bytes`` in place of duration and rate, and may have ``groups``: what a ring
+of one NIC carries on each edge. With a ``pattern`` of ``send`` each rank of a group but the last sends the bytes to the next one; with ``all_to_all`` each rank
 sends them to all others, in equal parts. The iteration time of such a job is without communication.
 
 References
@@ -106,6 +106,8 @@ class PeriodicJob:
         `period`, since iterations take longer on a path with less than the rate of a phase.
     placed : tuple of str
         Nodes that its first ranks have and keep, of a job that is to be placed; empty text for a rank that has none.
+    gpus_per_host : int, optional
+        Number of GPUs that it has on each of its hosts, which divides `n_gpus`; by default any.
 
     Raises
     ------
@@ -120,6 +122,7 @@ class PeriodicJob:
     placement: tuple[str, ...] | None = None
     start: float | None = None
     placed: tuple[str, ...] = ()
+    gpus_per_host: int | None = None
 
     def __post_init__(self) -> None:
         if not (self.name and self.name.isprintable()):
@@ -134,6 +137,8 @@ class PeriodicJob:
         if len(self.placed) > self.n_gpus:
             got = f"{self.n_gpus} GPUs cannot have {len(self.placed)} places"
             raise InputError(f"{self.name}: {got}: {kept_of(self.n_gpus)}")
+        if self.gpus_per_host is not None and (self.gpus_per_host < 1 or self.n_gpus % self.gpus_per_host):
+            raise InputError(f"{self.name}: gpus_per_host must divide {self.n_gpus} GPUs, got {self.gpus_per_host}")
         if self.start is not None and not 0 <= self.start < MOST_PERIODS * self.period:
             raise InputError(
                 f"{self.name}: start must be 0 or more and less than {MOST_PERIODS} periods, got {self.start}"
@@ -215,20 +220,29 @@ JobsLike: TypeAlias = str | PathLike[str] | Sequence[PeriodicJob] | Sequence[Map
 def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
     """Read a ``jobs.json``, a list of dicts like its rows, or a data frame of them; jobs are returned as they are.
 
+    A file may also have the form of requests and answers of ``commsim place serve``, ``{"jobs": [...]}``.
+
     Raises
     ------
     InputError
         Naming file, line, job and field, if the file cannot be read, or does not hold jobs.
     """
     if isinstance(path, (str, PathLike)):
-        return parse_jobs(read_any(Path(path)), Path(path))
+        return parse_jobs(*rows_of(read_any(Path(path)), Path(path)))
     tables: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else _of_frame(path)
     if not isinstance(tables, Sequence):
         raise wrong_kind("jobs", "a list of jobs (PeriodicJob or dict), or the path of their file", path)
     jobs = tuple(job for job in tables if isinstance(job, PeriodicJob))
-    if len(jobs) == len(tables):
+    if jobs and len(jobs) == len(tables):
         return jobs
     return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in tables])
+
+
+def rows_of(tree: object, source: str | Path) -> tuple[object, str | Path, Keys]:
+    """Return the rows of a file of jobs, with the names that messages give to it and to the place of its list."""
+    if isinstance(tree, dict) and "jobs" in tree and not {*tree} - {"jobs", "version"}:
+        return tree["jobs"], source, ("jobs",)
+    return tree, source, ()
 
 
 def _of_frame(table: object) -> object:
@@ -295,8 +309,11 @@ def _job(fields: TableFields) -> PeriodicJob:
     placed = placed_of(fields, n_gpus)
     if placed and placement is not None:
         fields.fail("placed", "and placement have the same meaning; give one of them")
+    per_host = None if fields.raw("gpus_per_host") is None else fields.whole("gpus_per_host", minimum=1)
+    if per_host is not None and n_gpus % per_host:
+        fields.refuse("gpus_per_host", f"a whole number that divides gpus, which is {n_gpus}")
     fields.finish()
-    return PeriodicJob(name, n_gpus, period, phases, placement, start, placed)
+    return PeriodicJob(name, n_gpus, period, phases, placement, start, placed, per_host)
 
 
 def before_end(phases: Sequence[JobPhase], period: float) -> tuple[JobPhase, ...]:

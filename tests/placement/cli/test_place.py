@@ -50,7 +50,7 @@ def test_a_job_of_the_check_by_flows_has_no_transport(commsim, tmp_path):
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps([FORTY | {"transport": "nscc"}, SIXTY]))
     message = commsim.refuses("place", "score", "--capacity", "50Gbps", "--check", path)
-    assert "[0].transport is not a field here; known: gpus, iter_time_ms, job, phases, placed, placement" in message
+    assert "[0].transport is not a field here; known: gpus, gpus_per_host, iter_time_ms, job, phases, placed" in message
 
 
 def test_candidates_of_the_shipped_example_come_best_first(commsim):
@@ -148,6 +148,10 @@ def test_a_host_that_fails_makes_its_job_move_at_once(commsim, tmp_path):
     assert (tree["stopped_gpu_s"], tree["forced"][0]["stopped_gpu_s"]) == (960.0, 960.0)
     placed = commsim.results("place", *files, "--fail", "host:h2")["candidates"]
     assert all("h2" not in one["placement"]["a"] for one in placed)
+    for drained in (commsim.results("place", *files, "--drain", "h2,h[4-5]")["candidates"],):
+        assert all(not {"h2", "h4", "h5"} & {*one["placement"]["a"]} for one in drained)
+    said = commsim.refuses("place", *files, tmp_path / "jobs.json", "--drain", "h2")
+    assert "job a is placed on h2, which failed, is drained or cut off" in said
     said = commsim.refuses("place", *files, tmp_path / "jobs.json", "--fail", "host:h2")
     assert "job a is placed on h2, which failed" in said
 

@@ -4,6 +4,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.placement.clusters.generated_traces import GENERATORS, power_of_two_counts
 from commsim.placement.clusters.models import MODELS, profile
+from commsim.placement.clusters.reading_summary import ReadingSummary
 from commsim.placement.clusters.traces import load_trace
 
 NAMES = tuple(MODELS)
@@ -41,6 +42,20 @@ def test_the_same_seed_gives_the_same_trace_and_another_one_another():
     assert 5 < sum(job.deadline is not None for job in a) < 45
     assert 5 < sum(job.max_gpus > job.n_gpus for job in a) < 45
     assert all(job.deadline >= job.submit + 1.2 * job.duration * 0.999 for job in a if job.deadline is not None)
+
+
+def test_a_file_that_says_nothing_of_models_gets_drawn_ones_as_logs_do(tmp_path):
+    """A scheduler's log has submissions, GPUs and durations: `job,submit_s,gpus,duration_s` was refused."""
+    path = tmp_path / "t.csv"
+    path.write_text("job,submit_s,gpus,duration_s\n" + "".join(f"j{i},{i},4,100\n" for i in range(40)))
+    said = ReadingSummary()
+    jobs = load_trace(str(path), 64, MODELS, 1, said)
+    assert len({job.model for job in jobs} & {*MODELS}) > 3
+    assert jobs == load_trace(str(path), 64, MODELS, 1) != load_trace(str(path), 64, MODELS, 2)
+    assert said.told() == ["40 jobs: the trace has neither model nor iter_time_ms: a model is drawn for each (--seed)"]
+    path.write_text("job,submit_s,gpus,duration_s,model\na,0,4,100,\n")
+    with pytest.raises(InputError, match="give a model or iter_time_ms, one of the two"):
+        load_trace(str(path), 64, MODELS)
 
 
 @pytest.mark.parametrize(

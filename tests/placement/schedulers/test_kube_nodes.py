@@ -58,8 +58,21 @@ def test_nodes_without_gpus_are_left_out_and_cordoned_ones_are_busy():
     assert nodes.busy == {"n4": 8}
     assert "control" not in nodes.gpus
     assert nodes.remarks == (
-        "1 of 6 nodes without nvidia.com/gpu are left out", "1 nodes take no pods (unschedulable): their GPUs are busy",
+        "1 of 6 nodes without nvidia.com/gpu are left out", "1 node takes no pods (unschedulable): their GPUs are busy",
     )  # fmt: skip
+
+
+def test_nodes_that_are_not_ready_are_busy():
+    """A node that the kubelet had left was offered to jobs."""
+    tree = listed(V1)
+    for item, status in zip(tree["items"], ("True", "False", "Unknown"), strict=False):
+        item["status"]["conditions"] = [
+            {"type": "DiskPressure", "status": "False"},
+            {"type": "Ready", "status": status},
+        ]
+    nodes = read_kube_nodes(json.dumps(tree))
+    assert nodes.busy == {"n1": 8, "n2": 8}
+    assert nodes.remarks == ("2 nodes take no pods (not ready): their GPUs are busy",)
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,11 @@ def test_whole_nodes_that_hold_anything_go_back_or_are_refused(service, capfd, d
             "candidates must be a whole number 1..100, got 1000000; the body must be like {",
         ),
         ("/place", {"jobs": [row()], "generators": ["magic"]}, "magic"),
-        ("/place", {"jobs": [row()], "colour": 1}, "colour is not a field here; known: candidates, check, fail, gene"),
+        (
+            "/place",
+            {"jobs": [row()], "colour": 1},
+            "colour is not a field here; known: candidates, check, drain, fail, gene",
+        ),
         ("/place", {"jobs": [row(up=-1.0)]}, "jobs[0].phases[0].dur_ms must be more than 0, and at most the iter"),
         (
             "/place",

@@ -219,6 +219,47 @@ def test_filter_passes_nodes_with_room_and_says_why_others_fail(service):
     }  # fmt: skip
 
 
+def test_a_gang_has_its_number_of_gpus_on_each_host(service):
+    gang = {"gpus_per_host": 2}
+    assert service.ask("POST", "/jobs", {"jobs": [row("old", 1, placement=["h0"])]})[0] == 200
+    asked = {"jobs": [row("g", 6) | gang], "reserve": True}
+    status, answer = service.ask("POST", "/place", asked)
+    assert status == 200
+    for one in answer["candidates"]:
+        assert sorted(map(one["placement"]["g"].count, set(one["placement"]["g"]))) == [2, 2, 2]
+        assert "h0" not in one["placement"]["g"]
+    assert {one["job"]: one.get("gpus_per_host") for one in service.ask("GET", "/jobs")[1]["jobs"]} == {
+        "old": None,
+        "g": 2,
+    }
+    service.ask("DELETE", "/jobs/g")
+    status, answer = service.ask("POST", "/place", {"jobs": [row("g", 24) | gang]})
+    assert (status, "need 24 GPUs, and 23 are free" in answer["error"]) == (409, True)
+    status, answer = service.ask("POST", "/jobs", {"jobs": [row("g", 4, placement=["h1", "h1", "h2", "h3"]) | gang]})
+    assert (status, answer["error"]) == (400, "job g has 1 GPU on h2, and its gpus_per_host is 2")
+    # a pod of one GPU: no host with one free GPU that is not the job's, and no third one on a host that has two
+    service.ask("POST", "/jobs", {"jobs": [row("g", 6, placed=["h1", "h1", "h2"]) | gang]})
+    names = service.ask("POST", "/filter", args("g", names=["h0", "h1", "h2", "h3"]))[1]["NodeNames"]
+    assert names == ["h2", "h3"]
+
+
+def test_drained_hosts_take_no_job(service):
+    job = row("a", 4, placement=["h0", "h0", "h4", "h4"])
+    status, answer = service.ask("POST", "/place", {"jobs": [job, row("b", 20)], "drain": ["h0", "h9"]})
+    assert (status, "need 22 GPUs, and 18 are free" in answer["error"]) == (409, True)
+    status, answer = service.ask("POST", "/place", {"jobs": [job, row("b", 16)], "drain": ["h0", "h9"]})
+    assert status == 200
+    at = answer["candidates"][0]["placement"]
+    assert not {"h0", "h9"} & {*at["a"], *at["b"]}
+    assert at["a"][2:] == ["h4", "h4"]
+    assert "job a is moved off hosts that are drained, h0x2; its other ranks stay" in answer["notes"]
+    status, answer = service.ask("POST", "/place", {"jobs": [job], "drain": ["zz"]})
+    assert (status, "has no host 'zz' to drain" in answer["error"]) == (400, True)
+    service.ask("POST", "/jobs", {"jobs": [job]})
+    status, answer = service.ask("POST", "/moves", {"drain": ["h0"]})
+    assert (status, [one["job"] for one in answer["forced"]]) == (200, ["a"])
+
+
 def test_a_job_that_is_larger_than_the_cluster_is_refused(service):
     """It was known, and pods of it were bound to nodes where the job can never run."""
     status, answer = service.ask("POST", "/jobs", {"jobs": [row("k", 25)]})

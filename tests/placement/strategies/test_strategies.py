@@ -16,7 +16,7 @@ from commsim.core.network_queries import locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.core.spec import OwnFile
 from commsim.placement.cluster import Cluster
-from commsim.placement.strategies import Drawing, free_gpus
+from commsim.placement.strategies import Drawing, gpu_groups
 from commsim.placement.strategies.fabric_groups import nearness, poor_groups
 from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
@@ -129,7 +129,7 @@ def test_muri_makes_neighbours_of_jobs_that_complement_each_other() -> None:
 def test_jobs_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="need 65 GPUs, and 64 are free"):
         candidates(CLUSTER, [job("a", 65)])
-    with pytest.raises(InputError, match="job b asks 5 GPUs of h0, which has 4, 4 free before these jobs"):
+    with pytest.raises(InputError, match="job b asks 5 GPUs of h0, which has 4, 4 of them free"):
         candidates(CLUSTER, [job("b", 5, placement=("h0",) * 5)])
     with pytest.raises(InputError, match="placed on leaf0, which has no GPUs"):
         candidates(CLUSTER, [job("b", 1, placement=("leaf0",))])
@@ -295,7 +295,7 @@ def test_of_very_many_gpus_only_those_that_racks_give_in_turn_are_laid_out(monke
     gpus = np.where(network.kind == HOST, np.arange(network.n_nodes) * 7 % 23 + 1, 0)
     cluster = Cluster(network, gpus)
     whole = FreeGpus(cluster, ()).take_far(n)
-    monkeypatch.setattr(free_gpus, "_MANY", 0)
+    monkeypatch.setattr(gpu_groups, "_MANY", 0)
     free = FreeGpus(cluster, ())
     assert len(free._seats(n, free.path[:, 0])[0]) <= max(4 * n + 40, 40)
     assert free.take_far(n).tolist() == whole.tolist()

@@ -164,3 +164,19 @@ def test_a_data_frame_is_read_as_its_rows_without_empty_fields() -> None:
         {"job": "b", "gpus": 2, "iter_time_ms": 100, "phases": phases},
     ]
     assert read_jobs(pandas.DataFrame(rows)) == read_jobs(rows)
+
+
+def test_a_file_may_have_the_form_of_the_service(tmp_path) -> None:
+    """The body of a request and the answer of `GET /jobs` were refused: must be a list of jobs, got dict."""
+    row = {"job": "a", "gpus": 4, "iter_time_ms": 10, "phases": [], "gpus_per_host": 2}
+    for tree in ([row], {"jobs": [row]}, {"version": 3, "jobs": [row]}):
+        (tmp_path / "jobs.json").write_text(json.dumps(tree))
+        (job,) = read_jobs(tmp_path / "jobs.json")
+        assert (job.n_gpus, job.gpus_per_host) == (4, 2)
+    (tmp_path / "jobs.json").write_text(json.dumps({"jobs": [row], "reserve": True}))
+    with pytest.raises(InputError, match="must be a list of jobs, at least one, got dict"):
+        read_jobs(tmp_path / "jobs.json")
+    with pytest.raises(InputError, match="must be a list of jobs, at least one, got list"):
+        read_jobs([])
+    with pytest.raises(InputError, match=r'placement must be a list of names of nodes, such as \["h0x4", "h1x4"\]'):
+        read_jobs([row | {"placement": "h0-1x2"}])
