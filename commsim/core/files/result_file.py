@@ -40,6 +40,11 @@ def read_result(path: str | Path) -> Result:
         archive.finish()
     else:
         top = TableFields(read_tree(path), path)
+        if "kind" not in top and "results" in top:
+            raise InputError(
+                f"{path}: has the rows of `commsim run --json`, without what each link carries: read them as JSON; "
+                "cs.save(cs.predict(...), FILE) writes a result"
+            )
         top.schema()
         top.one_of("kind", ("result",))
         values = _read_scalars(top)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, flag
 from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
-from commsim.core.files.whole_files import read_tree, replacing
+from commsim.core.files.whole_files import read_any, read_tree, replacing
 from commsim.report.answer import Answer, Lines
 
 from .import_ import require_yaml
@@ -34,7 +35,7 @@ class PlaceExportConfig(Flags):
     output: str | None = flag("-o", metavar="FILE", help="file to write (default: standard output)")
     plugin: str = flag(choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block")
     placements: str | None = flag(
-        metavar="FILE", help="nodelist, pods, kueue-jobs: JSON that `commsim place --json` wrote"
+        metavar="FILE", help="nodelist, pods, kueue-jobs: JSON that `commsim place --json` wrote, or placed jobs"
     )
     hostfile: str | None = flag(
         metavar="FILE", help="nodelist: also write the host of each rank, one per line, for Slurm's SLURM_HOSTFILE"
@@ -153,9 +154,24 @@ def _placement_and_starts(
     InputError
         If there is no such placement, or the cluster does not have its hosts and GPUs.
     """
+    from commsim.placement.node_names import on_nodes
     from commsim.placement.strategies.free_gpus import FreeGpus
-    from commsim.training.sharing.periodic import PeriodicJob
+    from commsim.training.sharing.periodic import PeriodicJob, parse_jobs, rows_of
 
+    rows_of_jobs = rows_of(read_any(path), path)
+    if isinstance(rows_of_jobs[0], list):
+        with located(path):
+            known = [job for job in on_nodes(cluster, parse_jobs(*rows_of_jobs)) if job.placement is not None]
+            FreeGpus(cluster, known)
+        if not known:
+            raise InputError(
+                f"{path}: no job has a placement: `commsim place CLUSTER.toml {path} --json FILE` finds one"
+            )
+        chosen = _chosen(config, path, [job.name for job in known])
+        return (
+            {job.name: job.placement or () for job in known if job.name in chosen},
+            {job.name: job.start * 1e3 for job in known if job.name in chosen and job.start is not None},
+        )
     tree = TableFields(read_tree(path), path)
     if "moves" in tree and "candidates" not in tree:
         raise InputError(
@@ -169,14 +185,19 @@ def _placement_and_starts(
     row = rows[config.candidate - 1]
     placement = row.table("placement")
     jobs = list(placement)
-    if config.job is None and len(jobs) != 1 and config.target == "nodelist":
-        raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")
-    if config.job is not None and config.job not in jobs:
-        raise InputError(f"{path}: has no job {config.job!r}; it has {', '.join(jobs)}")
+    wanted = _chosen(config, path, jobs)
     placed = {job: tuple(placement.items(job, str, "the name of a node")) for job in jobs}
     with located(path):
         FreeGpus(cluster, [PeriodicJob(job, len(nodes), 1.0, (), nodes) for job, nodes in placed.items()])
     shifts = row.table("shifts_ms") if "shifts_ms" in row else None
     starts = {job: shifts.number(job) for job in jobs if shifts is not None and job in shifts}
-    wanted = jobs if config.job is None else [config.job]
     return {job: placed[job] for job in wanted}, {job: starts[job] for job in wanted if job in starts}
+
+
+def _chosen(config: PlaceExportConfig, path: str, jobs: Sequence[str]) -> Sequence[str]:
+    """Return the jobs that ``--job`` chooses: all by default, but for a node list, which is of one."""
+    if config.job is None and len(jobs) != 1 and config.target == "nodelist":
+        raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")
+    if config.job is not None and config.job not in jobs:
+        raise InputError(f"{path}: has no job {config.job!r}; it has {', '.join(jobs)}")
+    return jobs if config.job is None else [config.job]

@@ -89,6 +89,64 @@ def search_all(
 
 
 @kernel
+def edges_of(demand: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each row changes: row p at ``at[first[p]]`` to ``at[first[p + 1]]``, each other than before it."""
+    first = np.zeros(demand.shape[0] + 1, np.int64)
+    for p in range(demand.shape[0]):
+        first[p + 1] = first[p]
+        for i in range(1, demand.shape[1]):
+            first[p + 1] += demand[p, i] != demand[p, i - 1]
+    at = np.empty(first[-1], np.int64)
+    k = 0
+    for p in range(demand.shape[0]):
+        for i in range(1, demand.shape[1]):
+            if demand[p, i] != demand[p, i - 1]:
+                at[k] = i
+                k += 1
+    return first, at
+
+
+@kernel
+def add_steps(
+    steps: NDArray[np.int64],
+    total: NDArray[np.int64],
+    demand: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    reach: int,
+    weight: int,
+) -> None:
+    """Add what a link costs with a row at position 0, and how much more each position costs than the one before it.
+
+    From one position to the next an excess changes only at the row's edges, whose angles follow each other.
+
+    Parameters
+    ----------
+    steps : int64[n_positions]
+        Sums over links, which are added to.
+    total : int64[n_angles]
+        Demand of the other jobs on the link, less its capacity.
+    demand : int64[reach + n_angles]
+        A row of :func:`search_all`.
+    edges : int64[n_edges]
+        Where it changes.
+    reach : int
+        Largest position, or more.
+    weight : int
+        Weight of the link's excess.
+    """
+    n = total.shape[0]
+    steps[0] += weight * excess(total, demand[reach : reach + n])
+    for e in range(edges.shape[0]):
+        i = edges[e]
+        low, high = demand[i - 1], demand[i]
+        k = max(0, reach - i)
+        others = total[k + i - reach :]
+        more = steps[k + 1 :]
+        for a in range(min(others.shape[0], more.shape[0])):
+            more[a] += weight * (max(others[a] + low, 0) - max(others[a] + high, 0))
+
+
+@kernel
 def search_in_turn(
     demand: NDArray[np.int64],
     first: NDArray[np.int64],
@@ -124,6 +182,8 @@ def search_in_turn(
     n_jobs, n, n_links = len(positions), demand.shape[1] - reach, link.shape[1]
     total = np.empty((n_links, n), np.int64)
     nothing = np.zeros(n, np.int64)
+    edge, edges = edges_of(demand)
+    steps = np.empty(positions.max(), np.int64)
     best, best_at = np.iinfo(np.int64).max, np.zeros(n_jobs, np.int64)
     for s in range(starts.shape[0]):
         at = starts[s].copy()
@@ -139,19 +199,20 @@ def search_in_turn(
             for j in range(1, n_jobs):
                 for p in range(first[j], first[j + 1]):
                     add(total[on[p]], demand[p, reach - at[j] : reach - at[j] + n], -1)
-                least, least_at = np.iinfo(np.int64).max, at[j]
-                for k in range(-1, positions[j]):
-                    position, cost = k, 0
-                    if k < 0:  # where it is comes first, and is kept unless another is better
-                        position = at[j]
+                least, least_at = 0, at[j]  # where it is, which is kept unless another is better
+                for p in range(first[j], first[j + 1]):
+                    turned = demand[p, reach - at[j] : reach - at[j] + n]
+                    least += link[1, on[p]] * excess(total[on[p]], turned)
+                if least > 0:
+                    steps[:] = 0
                     for p in range(first[j], first[j + 1]):
+                        own = edges[edge[p] : edge[p + 1]]
+                        add_steps(steps[: positions[j]], total[on[p]], demand[p], own, reach, link[1, on[p]])
+                    cost = 0
+                    for k in range(positions[j]):
+                        cost += steps[k]
                         if cost < least:
-                            turned = demand[p, reach - position : reach - position + n]
-                            cost += link[1, on[p]] * excess(total[on[p]], turned)
-                    if cost < least:
-                        least, least_at = cost, position
-                    if least == 0:
-                        break
+                            least, least_at = cost, k
                 moved = moved or least_at != at[j]
                 at[j] = least_at
                 for p in range(first[j], first[j + 1]):

@@ -1,10 +1,11 @@
 """Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
 
 The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
-"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms``, ``placed`` or
-``gpus_per_host``. A phase of demand has ``bytes`` in place of duration and rate, and may have ``groups``: what a ring
-of one NIC carries on each edge. With a ``pattern`` of ``send`` each rank of a group but the last sends the bytes to the next one; with ``all_to_all`` each rank
-sends them to all others, in equal parts. The iteration time of such a job is without communication.
+"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms``, ``placed`` or ``gpus_per_host``. A
+phase of demand has ``bytes`` in place of duration and rate, and may have ``groups``: what a ring of one NIC carries on
+each edge. With a ``pattern`` of ``send`` each rank of a group but the last sends the bytes to the next one; with
+``all_to_all`` each rank sends them to all others, in equal parts. The iteration time of such a job is without
+communication.
 
 References
 ----------

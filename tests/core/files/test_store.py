@@ -470,6 +470,13 @@ def test_a_result_reads_back_as_it_was_saved(tmp_path, name, changes):
     assert read_result(tmp_path / name) == result(**changes)
 
 
+def test_the_rows_of_a_run_are_named_as_what_they_are(tmp_path):
+    """They were refused with: kind is missing."""
+    (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "config": {}, "results": [{"time_s": 1.0}]}))
+    with pytest.raises(InputError, match=r"run\.json: has the rows of `commsim run --json`.* cs\.save\("):
+        read_result(tmp_path / "run.json")
+
+
 def test_the_trace_of_a_result_in_json_lies_beside_it(tmp_path):
     save(result(), tmp_path / "x.json")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.json", "x.trace.npz"]

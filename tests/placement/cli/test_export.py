@@ -55,3 +55,24 @@ def test_a_terminal_shows_the_same_lines_as_a_pipe(tmp_path, monkeypatch, words)
 def test_a_schema_on_a_terminal_is_json(monkeypatch, verb):
     monkeypatch.setenv("COLUMNS", "60")
     assert json.loads(printed(Terminal(), "schema", *verb.split()))
+
+
+def test_placed_jobs_are_exported_as_they_are(tmp_path):
+    """A file of jobs with their placements was refused: expected a table at the top level, got list."""
+    (tmp_path / "cluster.toml").write_text(f'[topology]\nspec = "{SPEC}"\n[hosts]\ngpus = 8\n')
+    row = {"gpus": 8, "iter_time_ms": 100, "phases": []}
+    jobs = [row | {"job": "a", "placement": ["h0-1x4"], "start_ms": 20}, row | {"job": "b"}]
+    command = ("place", "export", tmp_path / "cluster.toml", "--placements", tmp_path / "jobs.json", "--to")
+    for tree in (jobs, {"jobs": jobs}):
+        (tmp_path / "jobs.json").write_text(json.dumps(tree))
+        lines = printed(io.StringIO(), *command, "nodelist").splitlines()
+        assert lines[-1] == "--nodes=2 --ntasks=8 --ntasks-per-node=4 --gpus-per-node=4 --nodelist=h[0-1] --switches=1"
+        assert "commsim/start-ms: '20'" in printed(io.StringIO(), *command, "pods")
+    for wrong, said in (
+        (jobs[1:], "no job has a placement"),
+        ([jobs[0] | {"placement": ["h0x8"], "gpus": 8}, jobs[0] | {"job": "c", "placement": ["h0x8"]}], "beside job a"),
+    ):
+        (tmp_path / "jobs.json").write_text(json.dumps(wrong))
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            assert main([str(word) for word in (*command, "pods")]) == 2
+        assert said in told.getvalue()

@@ -178,6 +178,13 @@ class RankingBeside:
         links = self._links(one.median, of, names)
         scores = [link["score"] for link in links] or [1.0]
         added = {names[j]: float((after[j] - before[j]) / period[j]) for j in changed}
+        meeting = {name for link in links for name in link["jobs"]}
+        half = {  # of the window of each new job on links that it shares, as those of `commsim place`
+            job.name: float(one.window[i]) * 5e2
+            for i, job in enumerate(one.jobs)
+            if job.name in meeting and job.start is None
+        }
+        start = {job.name: self._start_ms(one, i) for i, job in enumerate(one.jobs)}
         return {
             "generator": one.generator,
             "placement": {job.name: list(job.placement or ()) for job in one.jobs},
@@ -195,7 +202,9 @@ class RankingBeside:
             "score_mean": _rounded(sum(scores) / len(scores)),
             "score_min": _rounded(min(scores)),
             "links": links,
-            "shifts_ms": {job.name: self._start_ms(one, i) for i, job in enumerate(one.jobs)},
+            "shifts_ms": start,
+            "windows_ms": {name: [_rounded(start[name] - w), _rounded(start[name] + w)] for name, w in half.items()},
+            "slack_ms": {name: _rounded(w) for name, w in half.items()},
             "window_ms": {job.name: _rounded(float(one.window[i]) * 1e3) for i, job in enumerate(one.jobs)},
             "predicted_iteration_ms": {names[j]: _rounded(float(after[j]) * 1e3) for j in shown},
             "before_iteration_ms": {names[j]: _rounded(float(before[j]) * 1e3) for j in changed},

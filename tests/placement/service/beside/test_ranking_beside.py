@@ -137,6 +137,10 @@ def test_a_start_is_in_the_middle_of_the_window_in_which_nothing_is_lost():
     # the phase of the new one may begin from 70 to 170 ms: its start is 170 to 270 less its offset of 100
     assert row["shifts_ms"]["new"] == pytest.approx(20.0, abs=0.3)
     assert row["window_ms"]["new"] == pytest.approx(100.0, abs=0.5)
+    assert row["windows_ms"]["new"] == pytest.approx([-30.0, 70.0], abs=0.5)  # under the names of `commsim place`
+    assert row["slack_ms"]["new"] == pytest.approx(50.0, abs=0.3)
+    apart = RankingBeside(kept, seeds, [across("apart", 0.0, 40.0, 200.0, 40.0, ["h2", "h2"])])
+    assert apart.row(apart.rank(1, GENERATORS, 0)[0])["windows_ms"] == {}
     assert row["cost"]["total"] == 0.0
 
 
