@@ -231,11 +231,12 @@ def test_sharing_more_links_makes_no_placement_better() -> None:
     full = {"busy": 0.1, "rate": 26.0}
     running = [dataclasses.replace(one, start=0.0) for one in (*FULL_RACKS, job("d", "h4", "h6", **full))]
     placed = {"far": (*running, job("c", "h5", "h7", **full)), "near": (*running, job("c", "h5", "h5", **full))}
+    cluster = dataclasses.replace(CLUSTER, gpus=2 * CLUSTER.gpus)
     for check in (False, True):
-        ranking = rank_placements(CLUSTER, placed, check=check)
+        ranking = rank_placements(cluster, placed, check=check)
         assert [one.generator for one in ranking.candidates] == ["near", "far"]
         assert "other-best" not in [note.code for note in ranking.remarks]
-    by_mean = rank_placements(CLUSTER, placed, rank_by="mean", check=True)
+    by_mean = rank_placements(cluster, placed, rank_by="mean", check=True)
     assert [one.generator for one in by_mean.candidates] == ["far", "near"]
     assert "other-best" in codes(by_mean.remarks)
 
@@ -409,7 +410,8 @@ def test_phases_shorter_than_an_angle_are_put_beside_each_other() -> None:
 def test_of_more_than_two_jobs_phases_shorter_than_an_angle_are_named_with_a_step() -> None:
     bursts = tuple(JobPhase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
     three = [dataclasses.replace(one, period=1.0, phases=bursts) for one in (*TWO, job("c", "h0", "h3"))]
-    (said,) = (note for note in rank_placements(CLUSTER, {"far": three}).remarks if note.code == "phase-short")
+    two_each = dataclasses.replace(CLUSTER, gpus=2 * CLUSTER.gpus)
+    (said,) = (note for note in rank_placements(two_each, {"far": three}).remarks if note.code == "phase-short")
     assert said.text.endswith("the shortest phase of a (5 ms), b (5 ms), c (5 ms): --step 5ms")
 
 
