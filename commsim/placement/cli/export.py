@@ -156,7 +156,8 @@ def _placement_and_starts(
     """
     from commsim.placement.node_names import on_nodes
     from commsim.placement.strategies.free_gpus import FreeGpus
-    from commsim.training.sharing.periodic import PeriodicJob, parse_jobs, rows_of
+    from commsim.training.sharing.job_rows import rows_of
+    from commsim.training.sharing.periodic import PeriodicJob, parse_jobs
 
     rows_of_jobs = rows_of(read_any(path), path)
     if isinstance(rows_of_jobs[0], list):

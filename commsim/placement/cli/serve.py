@@ -108,7 +108,7 @@ def _api(config: PlaceServeConfig) -> KubeApi | None:
 
 def _rows(path: str) -> Any:
     from commsim.core.files.whole_files import read_any
-    from commsim.training.sharing.periodic import rows_of
+    from commsim.training.sharing.job_rows import rows_of
 
     return rows_of(read_any(path), path)[0]
 

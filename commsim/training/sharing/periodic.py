@@ -30,6 +30,7 @@ from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
 
 from .job_places import groups_of, kept_of, placed_of, placement_of
+from .job_rows import rows_of, rows_of_frame
 
 GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
@@ -230,31 +231,13 @@ def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
     """
     if isinstance(path, (str, PathLike)):
         return parse_jobs(*rows_of(read_any(Path(path)), Path(path)))
-    tables: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else _of_frame(path)
+    tables: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else rows_of_frame(path)
     if not isinstance(tables, Sequence):
         raise wrong_kind("jobs", "a list of jobs (PeriodicJob or dict), or the path of their file", path)
     jobs = tuple(job for job in tables if isinstance(job, PeriodicJob))
     if jobs and len(jobs) == len(tables):
         return jobs
     return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in tables])
-
-
-def rows_of(tree: object, source: str | Path) -> tuple[object, str | Path, Keys]:
-    """Return the rows of a file of jobs, with the names that messages give to it and to the place of its list."""
-    if isinstance(tree, dict) and "jobs" in tree and not {*tree} - {"jobs", "version"}:
-        return tree["jobs"], source, ("jobs",)
-    return tree, source, ()
-
-
-def _of_frame(table: object) -> object:
-    """Return the rows of a data frame of pandas or polars, without empty fields; anything else as it is."""
-    if hasattr(table, "to_dicts"):
-        rows = table.to_dicts()
-    elif hasattr(table, "iterrows") and hasattr(table, "to_dict"):
-        rows = table.to_dict("records")
-    else:
-        return table
-    return [{key: value for key, value in row.items() if value is not None and value == value} for row in rows]
 
 
 def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tuple[PeriodicJob, ...]:
