@@ -190,7 +190,9 @@ def gathered(
     """
     length = np.diff(first)[rows]
     new_first = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
-    return new_first, link[np.arange(new_first[-1]) + np.repeat(first[rows] - new_first[:-1], length)]
+    at = np.repeat(first[rows] - new_first[:-1], length)
+    at += np.arange(new_first[-1])
+    return new_first, link[at]
 
 
 def _keys(ends: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from commsim.engine.queue_kernel import heap_fix
 
 from .group_state import Groups
 from .groups_kernel import note_changed, put_in, tick
-from .rows_kernel import begin_row, put_in_order
+from .rows_kernel import begin_row, cross, put_in_order
 
 
 @njit_called
@@ -56,8 +56,9 @@ def _open_all(g: Groups, now: float) -> None:
                 g.group[s] = -1
                 for e in range(g.low[s], g.high[s]):
                     g.user_group[g.place[e]] = -1
-        for j in range(c["n_rows"]):
-            g.crossing[i, j] = 0
+        for k in range(g.n_crossed[i]):
+            g.crossing[i, g.crossed[i, k]] = 0
+        g.n_crossed[i] = 0
         g.changed[i], g.finish[i], g.resource[i], g.rest[i] = False, float("inf"), -1, 0
     c["n_rows"] = c["n_free"] = c["n_order"] = c["n_changed"] = 0
     for q in range(len(g.row)):
@@ -103,6 +104,6 @@ def _lay_out_rows(g: Groups) -> None:
             for e in range(g.low[s], g.high[s]):
                 j = g.row[g.link[e]]
                 if j >= 0 and j != i:
-                    g.crossing[i, j] += 1
+                    cross(g, i, j)
     for q in range(len(g.row)):
         g.bound[q] = 0.0 if g.row[q] >= 0 else float(g.capacity[q] - g.left[q])

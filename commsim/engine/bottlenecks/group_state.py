@@ -29,8 +29,6 @@ MAX_USERS = 2**15 - 1
 FREE, ENDLESS = 2**62, 1e299
 # Where a rate that fits what is left need not, or must in any case, be looked at.
 UNFORCED, SEVERAL = -1, -2
-# Changes of rates that are taken from what is left together.
-PENDING = 4
 
 COUNTERS = np.dtype(
     [
@@ -39,7 +37,6 @@ COUNTERS = np.dtype(
         ("n_order", np.int64),  # groups with members, and the cap
         ("n_ended", np.int64),  # flows whose phase has ended in this batch
         ("n_changed", np.int64),  # groups whose next end must be found again
-        ("n_pending", np.int64),  # changes of rates
         ("n_active", np.int64),  # flows with a group
         ("n_settled", np.int64),  # how often rates were changed where they must be
         ("n_levels", np.int64),  # rates that were found
@@ -74,12 +71,12 @@ class Groups(NamedTuple):
     free: Numbers  # [n_rows], free rows
     rate: Wholes  # [n_rows], of each member; FREE without members
     noted: Wholes  # [n_rows], rate when bounds were last brought up to date
-    rest: Wholes  # [n_rows], capacity less what users that are no members take, but for pending changes:
-    pending: Numbers  # [PENDING], groups
-    more: Wholes  # [PENDING], and by how much their rates have changed
+    rest: Wholes  # [n_rows], capacity less what users that are no members take
     n_members: Wholes  # [n_rows]
     n_in_heap: Wholes  # [n_rows], members that have not ended
-    crossing: NDArray[np.uint16]  # [n_rows, n_rows], members of the first that use the second as well
+    crossing: NDArray[np.uint16]  # [n_rows, n_rows], members of the first that use the second as well,
+    crossed: NDArray[np.uint16]  # [n_rows, n_rows], list of the rows where there are any,
+    n_crossed: Wholes  # [n_rows], and its length
     clock: Floats  # [n_rows], bytes that a member was served at time `since`
     since: Floats  # [n_rows], s
     finish: Floats  # [n_rows], s, when the first member ends
@@ -137,7 +134,7 @@ class GroupTables:
         r = min(q, MAX_ROWS)
         first = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.n_flow_links, dtype=np.int64)))
         n_users, left, n_open = np.zeros((3, q), np.int64)
-        rate, noted, rest, n_members, n_in_heap = np.zeros((5, r), np.int64)
+        rate, noted, rest, n_members, n_in_heap, n_crossed = np.zeros((6, r), np.int64)
         bound, fill_at = np.zeros((2, q))
         fill_place, row = np.full((2, q), -1, np.int32)
         resource, free, order, position, forced, changing = np.full((6, r), -1, np.int32)
@@ -148,8 +145,8 @@ class GroupTables:
         counter["growth"] = 1.0
         return Groups(
             self.unit, self.cap, self.capacity, n_users, first, row, bound, left, n_open, fill_at, fill_place,
-            np.empty(q, np.int32), resource, free, rate, noted, rest, np.zeros(PENDING, np.int32),
-            np.zeros(PENDING, np.int64), n_members, n_in_heap, np.zeros((r, r), np.uint16), clock, since, finish,
+            np.empty(q, np.int32), resource, free, rate, noted, rest, n_members, n_in_heap, np.zeros((r, r), np.uint16),
+            np.empty((r, r), np.uint16), n_crossed, clock, since, finish,
             order, position, forced, np.zeros(r, np.bool_), changing, self.link, place, user, user_link, user_group,
             member, low, high, np.full(n, -1, np.int32), np.empty(n), np.full(n, -1, np.int32), ended,
             np.zeros(n, np.bool_), counter,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from commsim.core.jit import njit_called, njit_norefcount
 
 from .group_state import FREE, SEVERAL, Groups
-from .rows_kernel import have_row, put_in_order, take_out_of_order
+from .rows_kernel import cross, cross_no_more, have_row, put_in_order, take_out_of_order
 
 
 @njit_norefcount
@@ -137,7 +137,7 @@ def join(g: Groups, s: int, now: float, work: float) -> None:
         if i < 0:
             g.bound[p] += g.noted[b] / g.counter["growth"]
         elif i != b:
-            g.crossing[b, i] += 1
+            cross(g, b, i)
             g.rest[i] -= g.rate[b]
     put_in(g, b, s, work)
 
@@ -167,7 +167,7 @@ def leave_group(g: Groups, s: int, now: float) -> None:
         if i < 0:
             g.bound[p] -= g.noted[b] / g.counter["growth"]
         elif i != b:
-            g.crossing[b, i] -= 1
+            cross_no_more(g, b, i)
             g.rest[i] += g.rate[b]
     g.n_members[b] -= 1
     if g.n_members[b] == 0:
@@ -190,14 +190,14 @@ def move(g: Groups, s: int, to: int, now: float) -> None:
         if i < 0:
             g.bound[p] += beside
         elif i == to:
-            g.crossing[h, i] -= 1
+            cross_no_more(g, h, i)
             g.rest[i] += g.rate[h]
         elif i == h:
-            g.crossing[to, i] += 1
+            cross(g, to, i)
             g.rest[i] -= g.rate[to]
         else:
-            g.crossing[h, i] -= 1
-            g.crossing[to, i] += 1
+            cross_no_more(g, h, i)
+            cross(g, to, i)
             g.rest[i] += more
     take_out(g, h, s)
     g.group[s] = to

@@ -15,9 +15,9 @@ from __future__ import annotations
 from commsim.core.jit import njit_called, njit_norefcount
 
 from .fill_kernel import fill_all
-from .group_state import PENDING, SEVERAL, UNFORCED, Groups
+from .group_state import SEVERAL, UNFORCED, Groups
 from .groups_kernel import move, note_changed, tick
-from .rows_kernel import PERIOD, end_rows, force, left_now, look_at_bounds, note_rates, put_in_order, take_pending
+from .rows_kernel import PERIOD, end_rows, force, look_at_bounds, note_rates, put_in_order, take_more
 
 # Rates that differ by one part in 2^TIE_BITS, 10^-12, differ by rounding only.
 TIE_BITS = 40
@@ -64,7 +64,7 @@ def is_content(g: Groups, i: int) -> bool:
     content: bool = g.forced[i] == UNFORCED
     if g.resource[i] != g.cap:
         n = g.n_members[i]
-        excess, most = left_now(g, i) - n * g.rate[i], n * tie(g.rate[i])
+        excess, most = g.rest[i] - n * g.rate[i], n * tie(g.rate[i])
         content = content and -most < excess < most
     return content
 
@@ -72,7 +72,6 @@ def is_content(g: Groups, i: int) -> bool:
 @njit_norefcount
 def find_overloaded(g: Groups) -> int:
     """Find a row without members whose resource is overloaded, or -1."""
-    take_pending(g)
     for i in range(g.counter["n_rows"]):
         if g.rest[i] < 0 and g.n_members[i] == 0:
             p = g.resource[i]
@@ -126,16 +125,13 @@ def take_above(g: Groups, i: int, at: int, now: float) -> int:
 def what_each_gets(g: Groups, i: int) -> int:
     """Return what is left of the resource of group `i` for each member; -1 without any."""
     n = g.n_members[i]
-    each: int = left_now(g, i) // n if n > 0 else -1
+    each: int = g.rest[i] // n if n > 0 else -1
     return each
 
 
 @njit_norefcount
 def take_members(g: Groups, i: int, h: int, now: float) -> None:
     """Make the members of group `h` that use the resource of group `i` members of that; there is one."""
-    for k in range(g.counter["n_pending"]):
-        if g.pending[k] in (h, i):  # what crosses is not what did when the rate changed
-            take_pending(g)
     at = g.first[g.resource[i]]
     while g.crossing[h, i] > 0:
         if g.user_group[at] == h:
@@ -147,7 +143,6 @@ def take_members(g: Groups, i: int, h: int, now: float) -> None:
 def _cap_rates(g: Groups, i: int, now: float) -> None:
     """Make all users of the cap that have a higher rate its members."""
     g.forced[i] = UNFORCED
-    take_pending(g)
     if g.n_members[i] == 0:
         g.clock[i], g.since[i] = 0.0, now
     for h in range(g.counter["n_rows"]):
@@ -167,11 +162,7 @@ def change_rate(g: Groups, i: int, rate: int) -> None:
     before = g.rate[i]
     more = rate - before
     g.rate[i] = rate
-    k = g.counter["n_pending"]
-    g.pending[k], g.more[k] = i, more
-    g.counter["n_pending"] = k + 1
-    if k + 1 == PENDING:
-        take_pending(g)
+    take_more(g, i, more)
     note_changed(g, i)
     at = g.position[i] - 1
     while more > 0 and at >= 0 and g.rate[g.order[at]] >= before - 2 * tie(before):  # one that it had a tie with

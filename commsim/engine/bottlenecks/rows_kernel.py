@@ -6,18 +6,18 @@ import numpy as np
 
 from commsim.core.jit import njit_called, njit_norefcount
 
-from .group_state import FREE, PENDING, SEVERAL, UNFORCED, Groups
+from .group_state import FREE, SEVERAL, UNFORCED, Groups
 
 # A resource with less than one part in 2^NEARLY left gets a row; one with twice as much left loses it.
-NEARLY = 2
+NEARLY = 4
 # A rate that has risen by more than one part in 2^RISEN is added where it is taken; a lower rise, everywhere at once.
-RISEN = 5
+RISEN = 7
 # Bounds are kept in floating point, and looked at a little too early, so that rounding cannot hide an overload.
 EARLY = 1.0 - 1e-9
 # Growth beyond which bounds are multiplied by it and it begins again.
 MUCH = 1e6
 # How often rates are changed until rows that are not needed are given up.
-PERIOD = 256
+PERIOD = 64
 
 
 @njit_norefcount
@@ -28,25 +28,39 @@ def force(g: Groups, j: int, i: int) -> None:
 
 
 @njit_norefcount
-def left_now(g: Groups, j: int) -> int:
-    """Return what is left in row `j` with all changes of rates."""
-    left: int = g.rest[j]
-    for k in range(g.counter["n_pending"]):
-        left -= g.crossing[g.pending[k], j] * g.more[k]
-    return left
+def cross(g: Groups, i: int, j: int) -> None:
+    """Count one more member of group `i` that uses the resource of row `j`."""
+    if g.crossing[i, j] == 0:
+        g.crossed[i, g.n_crossed[i]] = j
+        g.n_crossed[i] += 1
+    g.crossing[i, j] += 1
 
 
-@njit_called
-def take_pending(g: Groups) -> None:
-    """Take the pending changes of rates from what is left in all rows."""
-    for k in range(g.counter["n_pending"], PENDING):
-        g.pending[k], g.more[k] = g.pending[0], 0
-    g.counter["n_pending"] = 0
-    a, b, c, d = g.pending[0], g.pending[1], g.pending[2], g.pending[3]
-    of_a, of_b, of_c, of_d = g.more[0], g.more[1], g.more[2], g.more[3]
-    for j in range(g.counter["n_rows"]):
-        both = g.crossing[a, j] * of_a + g.crossing[b, j] * of_b
-        g.rest[j] -= both + g.crossing[c, j] * of_c + g.crossing[d, j] * of_d
+@njit_norefcount
+def cross_no_more(g: Groups, i: int, j: int) -> None:
+    """Count one member less."""
+    g.crossing[i, j] -= 1
+    if g.crossing[i, j] == 0:
+        take_from_crossed(g, i, j)
+
+
+@njit_norefcount
+def take_from_crossed(g: Groups, i: int, j: int) -> None:
+    """Take row `j` from the list of those that members of group `i` use."""
+    last = g.n_crossed[i] - 1
+    at = last
+    while g.crossed[i, at] != j:
+        at -= 1
+    g.crossed[i, at] = g.crossed[i, last]
+    g.n_crossed[i] = last
+
+
+@njit_norefcount
+def take_more(g: Groups, i: int, more: int) -> None:
+    """Take what each member of group `i` gets more from what is left of all rows that they use."""
+    for k in range(g.n_crossed[i]):
+        j = g.crossed[i, k]
+        g.rest[j] -= g.crossing[i, j] * more
 
 
 @njit_norefcount
@@ -103,7 +117,7 @@ def have_row(g: Groups, p: int) -> int:
     for at in range(g.first[p], g.first[p] + g.n_users[p]):
         h = g.user_group[at]
         if h >= 0:
-            g.crossing[h, i] += 1
+            cross(g, h, i)
     g.rest[i] = g.capacity[p] - taken(g, p)
     return i
 
@@ -136,8 +150,9 @@ def end_row(g: Groups, i: int) -> None:
     p = g.resource[i]
     for at in range(g.first[p], g.first[p] + g.n_users[p]):
         h = g.user_group[at]
-        if h >= 0:
+        if h >= 0 and g.crossing[h, i] > 0:
             g.crossing[h, i] = 0
+            take_from_crossed(g, h, i)
     g.bound[p] = (g.capacity[p] - g.rest[i]) / g.counter["growth"]
     g.resource[i], g.row[p], g.rest[i] = -1, -1, 0
     g.free[g.counter["n_free"]] = i

@@ -24,6 +24,8 @@ __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_reso
 
 # Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next.
 SLACK = 2**14
+# Rows that are added up at once.
+AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +200,9 @@ def shared_resources(costs: ConnectionCosts) -> NDArray[np.bool_]:
     bool[n_resources]
     """
     shared = np.zeros(costs.n_resources, np.bool_)
-    asked = np.bincount(costs.resource, weights=costs.part)
+    asked = np.zeros(int(costs.resource.max(initial=-1)) + 1)
+    for low in range(0, len(costs.resource), AT_ONCE):  # numbers of rows are cast to twice their size
+        np.add.at(asked, costs.resource[low : low + AT_ONCE], costs.part[low : low + AT_ONCE])
     np.greater(asked, FULL, out=shared[: len(asked)])  # a column of sums is of tens of millions, and one at a time
     units = costs.unit[costs.unit >= 0]
     if units.size:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
-from commsim.routing.link_rows import links_in_rows, only_sends
+from commsim.routing.link_rows import in_rows, links_in_rows, only_sends
 from commsim.routing.merge_switches import fabric_nodes
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def ports_inside(
 
 def _by_machine(machine: NDArray[np.int32], n_machines: int) -> NDArray[np.int32] | None:
     """Return the things of each machine in a column, rising; None where machines have different numbers, or none."""
-    first, order, _ = links_in_rows(machine + np.int32(1), machine, n_machines + 1)  # those of no machine come first
+    first, order = in_rows(machine + np.int32(1), n_machines + 1)  # those of no machine come first
     counts = np.diff(first[1:])
     if not counts[0] or (counts != counts[0]).any():
         return None

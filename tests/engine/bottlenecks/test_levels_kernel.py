@@ -93,8 +93,19 @@ def rates_after_each_step(sharing: Sharing, *, anew: bool = False) -> list[tuple
             settle(g, 0.0)
         there = present
         here = sorted(present)
+        check_tables(g)
         out.append((here, g.rate[g.group[here]] * UNIT))
     return out
+
+
+def check_tables(g: Groups) -> None:
+    """The lists of crossed rows are those of the table of counts, and what is left of each row is exact."""
+    rows = np.flatnonzero(g.resource[: g.counter["n_rows"]] >= 0)
+    for i in rows:
+        assert sorted(g.crossed[i, : g.n_crossed[i]]) == np.flatnonzero(g.crossing[i]).tolist()
+        if g.resource[i] != g.cap:
+            taken = sum(int(g.crossing[h, i]) * int(g.rate[h]) for h in rows if g.crossing[h, i])
+            assert g.rest[i] == g.capacity[g.resource[i]] - taken
 
 
 @pytest.mark.slow
