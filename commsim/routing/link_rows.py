@@ -30,25 +30,6 @@ def links_in_rows(key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int
     first : int64[n_nodes + 1], link : int32[n_links], end : int32[n_links]
         The links of node v, in order, and the node at the other end of each.
     """
-    first, order = in_rows(key, n_nodes)
-    return first, order, other[order]
-
-
-def in_rows(key: NDArray[np.int32], n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Group links by a node, as :func:`links_in_rows` does, without their other ends.
-
-    Parameters
-    ----------
-    key : int32[n_links]
-        Node that each link belongs to.
-    n_nodes : int
-        Nodes.
-
-    Returns
-    -------
-    first : int64[n_nodes + 1], link : int32[n_links]
-        The links of node v, in order.
-    """
     if len(key) < MANY:
         order = np.argsort(key, kind="stable").astype(np.int32)
     else:
@@ -57,7 +38,7 @@ def in_rows(key: NDArray[np.int32], n_nodes: int) -> tuple[NDArray[np.int64], ND
         order = counting_order(np.asarray(key, np.int32), n_nodes)
     first = np.zeros(n_nodes + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=n_nodes), out=first[1:])
-    return first, order
+    return first, order, other[order]
 
 
 class KeptRows(Protocol):
