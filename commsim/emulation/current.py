@@ -27,15 +27,15 @@ def current_rank() -> Rank:
     BackendError
         If this is neither, such as a thread that a rank started which is a thread itself.
     """
+    if _of_process:  # first, since such a process has no rank that is a thread
+        return _of_process[0]
     rank: Rank | None = getattr(_of_thread, "rank", None)
-    if rank is not None:
-        return rank
-    if not _of_process:
+    if rank is None:
         raise BackendError(
             "this thread is no rank of an emulation; a program that starts threads of its own that communicate "
             "needs commsim emulate --ranks-as processes"
         )
-    return _of_process[0]
+    return rank
 
 
 def set_thread_rank(rank: Rank) -> None:

@@ -25,6 +25,7 @@ SOCKET, NUMBER, SIZE, FACTOR, EAGER = (
 MAX_KEPT, SOON = 256, 16
 # Data of at least so many bytes travels behind its message, uncopied.
 LONG = 1 << 13
+PASS_LAST = ("pass",)  # of a blocking call: the one that was posted last
 __all__ = ["EAGER", "FACTOR", "NUMBER", "SIZE", "SOCKET", "ProcessRank", "Rank", "rank_of_process"]
 
 
@@ -149,12 +150,12 @@ class ProcessRank:
         operation = self._open[number] = PendingCall(self.number, number, call, self._now)
         if len(self._kept) >= MAX_KEPT:
             self._say()
-        if isinstance(call, Send):
+        if type(call) is Send:
             self._kept.append(
                 ("send", call.to, call.tag, call.context, call.n_bytes, number, call.synchronous, call.site)
             )
             self._send(call, number)
-        elif isinstance(call, Receive):
+        elif type(call) is Receive:
             self._kept.append(("receive", call.source, call.tag, call.context, call.keep, call.site))
             if not call.keep:
                 self._inbox.expect(operation)
@@ -169,8 +170,10 @@ class ProcessRank:
             return
         if self._factor is not None:
             self._count()
-        numbers = [operation.number for operation in operations]
-        self._kept.append(("pass", numbers))
+        if len(operations) == 1 and operations[0].number == self._n_calls:
+            self._kept.append(PASS_LAST)
+        else:
+            self._kept.append(("pass", *(operation.number for operation in operations)))
         self._has_passed = True
         for operation in operations:
             if self._open.pop(operation.number, None) is not None and type(operation.call) is Receive:

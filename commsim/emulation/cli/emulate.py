@@ -13,7 +13,6 @@ from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.core.network import ROUTINGS
 from commsim.core.units import format_size, format_time, parse_size
-from commsim.pages.page.write import write_report
 from commsim.prediction.options import COSTS
 from commsim.report.answer import Answer, Facts, Part, Table, comments, remarks
 from commsim.report.render import show_step
@@ -101,7 +100,6 @@ def run(config: EmulateConfig) -> Answer:
     if EXPECTED.is_shown:  # where to load all this took long, there is one already
         show_step()
     from commsim.emulation.emulate import emulate
-    from commsim.emulation.page_of_program import study_of_program, write_calls
 
     program = config.program[config.program[:1] == ("--",) :]
     if not program:
@@ -120,9 +118,13 @@ def run(config: EmulateConfig) -> Answer:
     emulation = emulate(program, config.topology, config.ranks, records=records, **options)
     parts, title = _parts(emulation), " ".join(program)
     if config.timeline is not None:
+        from commsim.emulation.page_of_program import write_calls
+
         parts += comments([f"{config.timeline}: {write_calls(emulation, config.timeline)} events"])
     if config.report is not None:
         from commsim import __version__
+        from commsim.emulation.page_of_program import study_of_program
+        from commsim.pages.page.write import write_report
         from commsim.pages.study import made_by
 
         of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})

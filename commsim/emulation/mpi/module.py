@@ -35,6 +35,12 @@ class WorldComm(Intracomm):
             known = rank.cache[self._kept_as] = self._of_size[which]
         return known
 
+    def Get_rank(self) -> int:  # noqa: N802
+        """Return the number of this rank."""
+        return 0 if self._is_self else current_rank().number
+
+    rank = property(Get_rank)
+
     @property
     def members(self) -> tuple[int, ...]:
         """World ranks."""
