@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from commsim.core.errors import BackendError
 
 from .rank import Rank
 
+NO_RANK = (
+    "this thread is no rank of an emulation; a program that starts threads of its own that communicate "
+    "needs commsim emulate --ranks-as processes"
+)
+FORKED = "this process was forked from a rank and is none itself: it cannot communicate"
 _of_thread = threading.local()
 _of_process: list[Rank] = []
+_forked: list[Rank] = []  # rank from which this process was forked
 __all__ = ["current_rank", "rank_or_none", "set_process_rank", "set_thread_rank"]
 
 
@@ -31,10 +38,7 @@ def current_rank() -> Rank:
         return _of_process[0]
     rank: Rank | None = getattr(_of_thread, "rank", None)
     if rank is None:
-        raise BackendError(
-            "this thread is no rank of an emulation; a program that starts threads of its own that communicate "
-            "needs commsim emulate --ranks-as processes"
-        )
+        raise BackendError(FORKED if _forked else NO_RANK)
     return rank
 
 
@@ -44,5 +48,11 @@ def set_thread_rank(rank: Rank) -> None:
 
 
 def set_process_rank(rank: Rank) -> None:
-    """Make this process a rank."""
+    """Make this process a rank, and none of those that are forked from it."""
     _of_process[:] = [rank]
+    os.register_at_fork(after_in_child=_forget_rank)
+
+
+def _forget_rank() -> None:
+    _forked[:] = _of_process
+    _of_process.clear()

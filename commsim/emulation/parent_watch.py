@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import threading
 from collections.abc import Callable
 
@@ -24,15 +25,15 @@ def end_with_parent(file: int) -> Callable[[], None]:
     callable
         Function without parameters after which the process goes on without a connection.
     """
-    is_over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(os.dup(file), is_over), name="parent watch", daemon=True)
-    watch.start()
+    is_over, end = threading.Event(), socket.socket(fileno=os.dup(file))
+    os.register_at_fork(after_in_child=end.close)
+    threading.Thread(target=_watch, args=(end, is_over), name="parent watch", daemon=True).start()
     return is_over.set
 
 
-def _watch(file: int, is_over: threading.Event) -> None:
+def _watch(end: socket.socket, is_over: threading.Event) -> None:
     poll = select.poll()
-    poll.register(file, 0)  # only that it hangs up
+    poll.register(end, 0)  # only that it hangs up
     poll.poll()
     if not is_over.is_set():
         os._exit(1)

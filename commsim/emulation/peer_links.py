@@ -127,6 +127,10 @@ class PeerLinks:
             self._to[to].setblocking(True)
             while parts:
                 self._write(to, self._to[to], parts)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close all; what is late is not written."""
         for one in (self._listener, *self._to.values(), *(end for _, end in self._from.values())):
             one.close()
 

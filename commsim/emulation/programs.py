@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import runpy
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from commsim.core.errors import InputError
 from commsim.core.files.opening import opening
@@ -46,7 +47,8 @@ def run_in_threads(
     before = sys.argv, sys.path[:], sys.modules["__main__"], SETTINGS.moves_data
     SETTINGS.moves_data = moves_data
     try:
-        with StandIns(), AfterImport(), rank_clock() if clock == "virtual" else contextlib.nullcontext():
+        own_clock = rank_clock() if clock == "virtual" else contextlib.nullcontext()
+        with StandIns(), AfterImport(), own_clock, _exec_refused():
             if callable(program):
                 run: Callable[[ThreadRank], Any] = _called(program)
             else:
@@ -61,6 +63,23 @@ def run_in_threads(
                 raise ProgramError(f"rank {error.rank}: {raised_at(raised, raised.__traceback__)}") from raised
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"], SETTINGS.moves_data = before
+
+
+@contextlib.contextmanager
+def _exec_refused() -> Iterator[None]:
+    """Refuse ``os.exec*`` inside: it would end all ranks and the emulation without a word."""
+
+    def refused(*_: object) -> NoReturn:
+        raise RuntimeError("os.exec would replace all ranks, which are threads: use --ranks-as processes")
+
+    before = {name: getattr(os, name) for name in ("execv", "execve")}  # the others call these
+    for name in before:
+        setattr(os, name, refused)
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(os, name, function)
 
 
 def _called(program: Callable[[], Any]) -> Callable[[ThreadRank], Any]:

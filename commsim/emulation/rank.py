@@ -208,6 +208,11 @@ class ProcessRank:
         self._peers.close()
         self._connection.close()
 
+    def abandon(self) -> None:
+        """Close all connections in a process that was forked from the rank: else nobody hears that the rank dies."""
+        self._peers.abandon()
+        self._connection.close()
+
     def fail(self, text: str) -> None:
         """Say that the program raised."""
         with contextlib.suppress(ConnectionError):  # the same

@@ -49,15 +49,19 @@ def begin() -> None:
         os._exit(1)
     del os.environ[SOCKET]
     set_process_rank(rank)
+    os.register_at_fork(after_in_child=rank.abandon)
     goes_on_alone = end_with_parent(rank.file)
     StandIns().install()
     AfterImport().install()
     if os.environ.get(CLOCK) != "wall":
         rank_clock().install()
-    has_failed = False
+    has_failed, own = False, os.getpid()
 
     def raised(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         nonlocal has_failed
+        if os.getpid() != own:  # it was forked from the rank
+            sys.__excepthook__(kind, error, trace)
+            return
         has_failed = True
         if issubclass(kind, KeyboardInterrupt):
             return
@@ -66,7 +70,7 @@ def begin() -> None:
 
     def ended() -> None:
         goes_on_alone()
-        if not has_failed:
+        if not has_failed and os.getpid() == own:
             with contextlib.suppress(OSError):
                 rank.end()
 

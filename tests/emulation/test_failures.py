@@ -80,6 +80,30 @@ def test_a_rank_that_cannot_begin_says_why_unless_its_emulation_has_ended(tmp_pa
     assert said in begun.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (
+            "p = os.fork()\nif p == 0: c.send(1, 0)\nassert os.waitpid(p, 0)[1]\nc.Barrier()",
+            0,
+            "BackendError: this process was",
+        ),
+        ("p = os.fork()\nif p: os.waitpid(p, 0); c.Barrier()", 0, ""),  # the end of the other is not that of the rank
+        ("if c.rank and not os.fork(): time.sleep(99)\nif c.rank: os._exit(4)\nc.Barrier()", 1, "exit code 4"),
+    ],
+)
+def test_a_process_that_is_forked_from_a_rank_is_none(command, text, code, said):
+    found, out, err = command(f"{WELL}import os, time\n{text}", ranks_as="processes", n=2)
+    assert (found, said in err, bool(err)) == (code, True, bool(said))
+    assert ("barrier" in out) == (code == 0)
+
+
+def test_ranks_that_are_threads_do_not_replace_their_process(command):
+    code, _, err = command(WELL + "import os\nif c.rank: os.execlp('true', 'true')\nc.Barrier()", n=2)
+    assert code == 1
+    assert "RuntimeError: os.exec would replace all ranks, which are threads: use --ranks-as processes\n" in err
+
+
 def test_a_program_without_mpi_runs_and_takes_no_time(command):
     code, out, _ = command("print('here')", ranks_as="processes", n=2)
     assert code == 0
