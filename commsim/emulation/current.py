@@ -48,11 +48,17 @@ def set_thread_rank(rank: Rank) -> None:
 
 
 def set_process_rank(rank: Rank) -> None:
-    """Make this process a rank, and none of those that are forked from it."""
+    """Make this process a rank."""
     _of_process[:] = [rank]
-    os.register_at_fork(after_in_child=_forget_rank)
 
 
 def _forget_rank() -> None:
-    _forked[:] = _of_process
-    _of_process.clear()
+    """Make a process no rank that was forked from one."""
+    rank = rank_or_none()
+    if rank is not None:
+        _forked.append(rank)
+        _of_process.clear()
+        _of_thread.rank = None
+
+
+os.register_at_fork(after_in_child=_forget_rank)

@@ -26,6 +26,8 @@ from .rank_calls import Call, Collective, PendingCall, Receive, Send
 # How often processes are looked at that have not connected, s; and what they have to end by themselves.
 LOOK_S, GRACE_S = 0.2, 2.0
 FLAGS = ("-u", "-B", "-O", "-s", "-E")  # of Python, that may stand before a program
+LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "srun", "torchrun")
+WHAT_RANKS_ARE = "a rank is a program of Python, without the flags -E, -I and -S"
 ADDRESS = "ranks"  # name of the socket of the coordinator
 __all__ = ["ADDRESS", "ProcessRanks", "interpreter", "python_path"]
 
@@ -85,7 +87,8 @@ class ProcessRanks:
                         self._connections[number], self._links[number] = connection, FramedLink(connection.fileno())
                     for number, process in enumerate(self._processes):
                         if number not in self._connections and process.poll() is not None:
-                            raise ProgramError(_died(number, process.returncode, "before it asked for anything"))
+                            died = _died(number, process.returncode, "before it asked for anything")
+                            raise ProgramError(f"{died}; {WHAT_RANKS_ARE}")
             for link in self._links.values():
                 with contextlib.suppress(ConnectionError):  # it has died, and is heard of next
                     link.send(None)
@@ -264,6 +267,8 @@ def python_path(folder: Path) -> str:
 def interpreter(command: Sequence[str]) -> list[str]:
     """Return the command with this Python in place of `python`; a program that is no file is refused."""
     first, *rest = command
+    if Path(first).name in LAUNCHERS:
+        raise InputError(f"{first}: commsim emulate starts the ranks itself; leave {first} and its flags out")
     if first.endswith(".py"):
         first, rest = "python", list(command)
     is_python = Path(first).name.rstrip("0123456789.") == "python"

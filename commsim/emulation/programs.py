@@ -132,7 +132,10 @@ def _loaded(command: Sequence[str]) -> tuple[CodeType, str, str | None]:
         return compile(rest[1], "<string>", "exec"), "", None
     if rest[0] == "-m":
         sys.path.insert(0, str(Path.cwd()))
-        name, spec, code = runpy._get_module_details(rest[1])  # type: ignore[attr-defined]
+        try:
+            name, spec, code = runpy._get_module_details(rest[1])  # type: ignore[attr-defined]
+        except ImportError as error:
+            raise InputError(f"-m {rest[1]}: {error}") from None
         sys.argv = [spec.origin, *rest[2:]]
         return code, name, spec.origin
     path = Path(rest[0])

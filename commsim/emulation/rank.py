@@ -150,12 +150,12 @@ class ProcessRank:
         operation = self._open[number] = PendingCall(self.number, number, call, self._now)
         if len(self._kept) >= MAX_KEPT:
             self._say()
-        if type(call) is Send:
+        if isinstance(call, Send):
             self._kept.append(
                 ("send", call.to, call.tag, call.context, call.n_bytes, number, call.synchronous, call.site)
             )
             self._send(call, number)
-        elif type(call) is Receive:
+        elif isinstance(call, Receive):
             self._kept.append(("receive", call.source, call.tag, call.context, call.keep, call.site))
             if not call.keep:
                 self._inbox.expect(operation)

@@ -136,6 +136,27 @@ def test_a_command_that_cannot_be_started_is_wrong_input(capsys):
     )
 
 
+def test_a_launcher_in_front_of_the_program_is_refused(capsys):
+    argv = ["emulate", "-n", "2", "--topology", "star:n_hosts=2", "--", "mpiexec", "-n", "2", "python", "prog.py"]
+    assert main(argv) == 2
+    said = "mpiexec: commsim emulate starts the ranks itself; leave mpiexec and its flags out\n"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ranks-as", "threads", "--", "python", "-m", "no_such_module"], "-m no_such_module: No module named"),
+        (["--ranks-as", "processes", "--", "true"], "a rank is a program of Python, without the flags -E, -I and -S"),
+    ],
+)
+def test_what_cannot_be_a_rank_is_one_line(capfd, words, said):
+    assert main(["emulate", "-n", "2", "--topology", "star:n_hosts=2", *words]) in (1, 2)
+    err = capfd.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
 def test_more_ranks_than_hosts_are_refused(command):
     code, _, err = command(WELL, n=9)
     assert code == 2
