@@ -48,13 +48,15 @@ def attack_lines(seed: int, numbers: range, jobs: int) -> Iterable[Defect]:
         resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS, MAX_ADDRESS))
         return watched(lambda: lines.trial(seed, number, tally))
 
-    for found in in_processes("lines", numbers, trial, jobs, limit_s=LINE_S):
-        text, problem = lines.text_of(seed, found.number), found.problem
-        if problem.startswith(("takes", "no end", "the process")):
-            problem = lines.alone(text)
-        if problem:
-            yield Defect("lines", found.number, problem, text)
-    _print_tally("lines", tally)
+    try:
+        for found in in_processes("lines", numbers, trial, jobs, limit_s=LINE_S):
+            text, problem = lines.text_of(seed, found.number), found.problem
+            if problem.startswith(("takes", "no end", "the process")):
+                problem = lines.alone(text)
+            if problem:
+                yield Defect("lines", found.number, problem, text)
+    finally:  # also where a signal ends it
+        _print_tally("lines", tally)
 
 
 def attack_questions(seed: int, numbers: range, jobs: int) -> Iterable[Defect]:
@@ -65,8 +67,10 @@ def attack_questions(seed: int, numbers: range, jobs: int) -> Iterable[Defect]:
     def trial(number: int) -> str:
         return watched(lambda: metamorphic.trial(seed, number, counted))
 
-    yield from in_processes("questions", numbers, trial, jobs, limit_s=6 * LIMIT_S)
-    _print_tally("questions", counted)
+    try:
+        yield from in_processes("questions", numbers, trial, jobs, limit_s=6 * LIMIT_S)
+    finally:
+        _print_tally("questions", counted)
 
 
 def _print_tally(title: str, tally: Tally) -> None:
