@@ -26,6 +26,9 @@ ITEMS = {
     "switch": "a switch",
 }
 
+# The currency and the prices where none are given: nobody's money, but a fabric with fewer parts is the cheaper one.
+COUNTED = ("cables and switches", {"nic": 0.0, "port": 0.0, "cable": 1.0, "switch": 1.0})
+
 # What can be kept: its column, how its bound is read, and whether more is better.
 KEPT: dict[str, tuple[str, Callable[[str, str], float] | None, bool]] = {
     "time": ("time_s", parse_time, False),
@@ -144,15 +147,15 @@ def total(bill: tuple[PriceItem, ...]) -> float:
 
 
 def read_prices(tree: Mapping[str, Any], path: str | Path) -> Prices:
-    """Read the table ``[cost]`` of a file.
+    """Read the table ``[cost]`` of a file; without it cables and switches are counted.
 
     Raises
     ------
     InputError
-        If it is missing, or a price is not a number of 0 to 1e18.
+        If a price is not a number of 0 to 1e18.
     """
     if "cost" not in tree:
-        raise InputError(f"{path}: [cost] is missing: the prices of {', '.join(ITEMS)}")
+        return Prices(str(path), *COUNTED)
     fields = TableFields(tree, path).table("cost")
     currency = fields.text("currency", "")
     by_item = {item: _price(fields, item) for item in ITEMS if item in fields}

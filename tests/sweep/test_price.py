@@ -63,9 +63,11 @@ def test_a_price_that_is_needed_and_missing_is_named(cost, message):
         read_prices({"cost": cost}, "f").bill(load_network("star:n_hosts=3,bandwidth=200Gbps"))
 
 
-def test_without_prices_there_is_no_answer():
-    with pytest.raises(InputError, match=r"\[cost\] is missing: the prices of nic, port, cable, switch"):
-        read_prices({}, "f")
+def test_without_prices_cables_and_switches_are_counted():
+    """By hand: 2 leaves with 3 hosts each, and a cable to each of 2 spines."""
+    prices = read_prices({}, "f")
+    network = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=3")
+    assert (total(prices.bill(network)), prices.currency) == (6 + 4 + 4, "cables and switches")
 
 
 def test_every_topology_has_cables_in_pairs():

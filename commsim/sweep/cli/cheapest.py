@@ -31,7 +31,11 @@ class Code(Flags):
 class SweepCheapestConfig(WithJson, Code):
     """All flags of ``commsim sweep cheapest``."""
 
-    sweep: str = flag("sweep", metavar="SWEEP.toml", help="a sweep with the tables [cost] and [goal]")
+    sweep: str = flag(
+        "sweep",
+        metavar="SWEEP.toml",
+        help="a sweep with the table [goal] and prices in [cost] (default: each cable and switch costs 1)",
+    )
     output: str | None = flag("-o", metavar="DIR", help="keep the results of the sweep, or continue with earlier ones")
     jobs: int | None = flag(metavar="N", help="worker processes; with 1, this one computes (default: all processors)")
 

@@ -218,8 +218,8 @@ def test_the_cheapest_topology_is_named_with_its_bill(commsim, sweep):
     assert "none of the 2 topologies keeps time within 1 ns" in commsim.out
 
 
-def test_a_sweep_without_prices_has_no_cheapest_topology(commsim, sweep):
-    assert "[cost] is missing" in commsim.refuses("sweep", "cheapest", sweep)
+def test_a_sweep_without_a_goal_or_a_price_has_no_cheapest_topology(commsim, sweep):
+    assert "[goal] is missing" in commsim.refuses("sweep", "cheapest", sweep)
     sweep.write_text(SWEEP + COST.replace("cable = 1", ""))
     assert "cost.cable is missing" in commsim.refuses("sweep", "cheapest", sweep, "--jobs", 1)
     assert "unrecognized arguments: --size" in commsim.refuses("sweep", "cheapest", sweep, "--size", "1MiB")
