@@ -16,7 +16,7 @@ from commsim.core.remark import as_remarks
 from commsim.core.result import mean_busbw
 from commsim.core.units import microseconds
 from commsim.extensions import house
-from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit, told_limits
+from commsim.prediction.bounds.limited_by import Limit, bytes_up, limit_of, row_of_limit, told_limits
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.hash_columns import COST, TIME, cost_cells, with_spread
 from commsim.report.titles import least_of_run, software_costs, title_of
@@ -235,7 +235,10 @@ def _busiest_links(row: RunRow) -> list[Part]:
         f"the links that need longest for their bytes{between}, {result.size:.0f} B; busy: share of the time at full "
         "rate"
     )
-    return [Table(["link", "bytes(B)", "rate(GB/s)", "busy"], cells, title)] if cells else []
+    up = [f"# up over {what}: {carried:.0f} B, {carried / result.bytes_on_wire:.1%} of wire(B)"
+          for what, carried in bytes_up(network, result.link_bytes).items()]  # fmt: skip
+    table = Table(["link", "bytes(B)", "rate(GB/s)", "busy"], cells, title)
+    return [table, *([Lines(tuple(up))] if up else [])] if cells else []
 
 
 def json_row(row: RunRow) -> dict[str, Any]:
@@ -244,4 +247,6 @@ def json_row(row: RunRow) -> dict[str, Any]:
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
     how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
-    return values | row.result.row(row.key) | {"busiest_link": busiest} | row_of_limit(row.limit) | how
+    carried = bytes_up(row.network, row.result.link_bytes)
+    up = {"bytes_up": [{"name": what, "bytes": n_bytes} for what, n_bytes in carried.items()]}
+    return values | row.result.row(row.key) | {"busiest_link": busiest} | up | row_of_limit(row.limit) | how

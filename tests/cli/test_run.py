@@ -641,3 +641,14 @@ def test_a_library_that_only_programs_get_is_refused_with_who_takes_it(commsim, 
     refused = commsim.refuses("run", word, "--topology", STAR)
     assert "`commsim emulate --library" in refused
     assert "--operation all_reduce" in refused
+
+
+def test_bytes_that_leave_the_leaves_are_added_up(commsim):
+    """By hand: each of 8 ranks sends 4 blocks of 1 MiB to the other leaf; a ring leaves each leaf once, 14/8 MiB."""
+    network = ("--topology", "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4", "--size", "8M")
+    for collective, carried in (("direct_all_to_all", 8 * 4 * 2**20), ("ring_all_reduce", 2 * 14 * 2**20)):
+        (row,) = commsim.results("run", collective, *network)["results"]
+        assert row["bytes_up"] == [{"name": "leaf-spine cables", "bytes": carried}]
+        assert f"# up over leaf-spine cables: {carried} B, " in commsim("run", collective, *network, "-v").out
+    (row,) = commsim.results("run", "ring_all_reduce", "--topology", STAR)["results"]
+    assert row["bytes_up"] == []

@@ -30,7 +30,7 @@ ABOUT = 0.97
 MESSAGES, SLOTS = "messages in turn", "the switch's slots"
 NICS, NVLINK, SOCKETS, HOST_MEMORY, PCIE = "the NICs", "NVLink", "the links between CPU sockets", "host memory", "PCIe"
 XGMI, HOST_CABLES = "xGMI", "the cables between hosts"
-__all__ = ["Limit", "kind_of_link", "limit_of", "row_of_limit", "short_limit", "told_limits"]
+__all__ = ["Limit", "bytes_up", "kind_of_link", "limit_of", "row_of_limit", "short_limit", "told_limits"]
 
 
 class Limit(NamedTuple):
@@ -85,6 +85,32 @@ def kind_of_link(network: Network, link: int) -> str:
 def _stem(name: str) -> str:
     """Return the name of a kind of node: ``leaf`` of ``leaf12`` and ``p3.leaf12``."""
     return re.sub(r"[\d_.\-]+$", "", name.rpartition(".")[2]) or "switch"
+
+
+def bytes_up(network: Network, link_bytes: NDArray[np.float64]) -> dict[str, float]:
+    """Return the bytes that leave the switches of each tier upwards, such as all that leave the leaves.
+
+    Parameters
+    ----------
+    network : Network
+        Network of the links.
+    link_bytes : float64[n_links], bytes
+        Load of each link; of an engine without links it is empty.
+
+    Returns
+    -------
+    dict of str to float
+        By the kind of link, ``leaf-spine cables``; without kinds that carry nothing.
+    """
+    if link_bytes.size != network.n_links:
+        return {}
+    tier, ends = tiers(network), np.stack((network.src, network.dst))
+    between = (network.kind[ends] == SWITCH).all(axis=0) & (network.machine[ends] < 0).all(axis=0)
+    up = np.flatnonzero(between & (tier[network.src] < tier[network.dst]) & (link_bytes > 0))
+    steps, first, group = np.unique(tier[network.src[up]], return_index=True, return_inverse=True)
+    carried = np.bincount(group.ravel(), weights=link_bytes[up], minlength=len(steps))
+    names = [kind_of_link(network, int(link)) for link in up[first]]
+    return dict(zip(names, carried.tolist(), strict=True))
 
 
 def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
