@@ -11,7 +11,7 @@ from slow_sharing import Flow, bottleneck, max_min_rates
 
 from commsim.engine.bottlenecks.group_state import Groups, GroupTables
 from commsim.engine.bottlenecks.groups_kernel import join, leave_group, take_out, use, use_no_more
-from commsim.engine.bottlenecks.levels_kernel import fill_all, settle
+from commsim.engine.bottlenecks.levels_kernel import change_rate, fill_all, settle
 
 UNIT = 2.0**-50
 
@@ -142,3 +142,20 @@ def test_a_link_whose_rest_is_as_before_is_looked_at_all_the_same() -> None:
     (_, before), (_, after) = rates_after_each_step(sharing)
     np.testing.assert_allclose(before, [1.0, 1.0, 1.0])
     np.testing.assert_allclose(after, [1.5, 1.5])
+
+
+def test_a_rate_that_changed_before_all_are_found_anew_leaves_no_trace() -> None:
+    # As where patience ends in the middle of a change: what the rate takes is not taken from the new rates' rests too.
+    sharing = draw_sharing(2, n_flows=60, n_resources=15, equal=False, capped=False, n_steps=1)
+    g, first = groups_of(sharing)
+    there = sorted(sharing.steps[0])
+    for s in there:
+        use(g, s, first[s], first[s + 1])
+        g.end[s] = 1.0
+    fill_all(g, 0.0)
+    lowest = int(g.order[0])
+    change_rate(g, lowest, int(g.rate[lowest]) // 2)
+    fill_all(g, 0.0)
+    settle(g, 0.0)
+    expected = max_min_rates(sharing.flows(there), sharing.capacities(there))
+    np.testing.assert_allclose(g.rate[g.group[there]] * UNIT, expected, rtol=1e-9)
