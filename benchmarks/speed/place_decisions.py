@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from commsim.placement.cluster import Cluster
-from commsim.placement.place import PlacementRanking, place_jobs
+from commsim.placement.place import place_jobs
+from commsim.placement.ranking import PlacementRanking
 from commsim.prediction.network_builder import NetworkBuilder
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
