@@ -141,7 +141,9 @@ def test_a_work_that_takes_no_time_by_a_coarse_clock_is_repeated(monkeypatch: py
     assert sum(row_of.repeated("byteps, fat tree, ecmp", 16)) > 0
 
 
-def test_the_cost_of_hashes_is_measured_in_turn_and_named(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_the_cost_of_hashes_is_measured_in_turn_and_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from benchmarks.scale import hashes
 
     monkeypatch.setattr(
