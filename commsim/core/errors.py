@@ -12,8 +12,9 @@ from typing import TypeVar
 T = TypeVar("T")
 # Letters of a text from outside that a message quotes, and of a path or of a word that it has without quotes.
 QUOTED, PATH = 60, 300
-# Text in quotes, not an apostrophe within a word; and a word.
-_QUOTES = re.compile(rf"(?<![\w'\"])(['\"])((?:(?!\1)[^\\]|\\.){{{QUOTED},}})\1(?!\w)", re.DOTALL)
+# Text in quotes, not an apostrophe within a word; and a word. No quote that is escaped begins one, and nothing that was
+# matched is given back: each letter is looked at a few times only.
+_QUOTES = re.compile(rf"(?<![\w'\"\\])(['\"])((?:(?!\1)[^\\]|\\.){{{QUOTED},}}+)\1(?!\w)", re.DOTALL)
 _WORD = re.compile(rf"\S{{{PATH},}}")
 
 
