@@ -189,6 +189,8 @@ def in_a_file(question: Question) -> str | None:
 @relation
 def many_sizes(question: Question) -> str | None:
     """Several sizes of one question, in any order, are the same as one by one."""
+    if question.metadata["operation"] == "barrier":  # of which sizes have no effect
+        return None
     sizes = [question.size, question.size * 2, max(1, question.size // 5)]
     question.draw.shuffle(sizes)
     scenario = cs.scenario_of(question.collective, question.network, **question.options())
