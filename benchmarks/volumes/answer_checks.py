@@ -9,7 +9,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,17 +125,22 @@ def files_here() -> set[str]:
     return {str(path) for path in Path().rglob("*") if path.is_file()}
 
 
-def leftovers(before: set[str], words: Sequence[str]) -> str:
-    """Return files that no word of the command names, and processes that it left."""
+def leftovers(before: set[str], words: Sequence[str], running: Collection[str] = ()) -> str:
+    """Return files that no word of the command names, and processes that it left beside those that ran before."""
     new = sorted(files_here() - before)
     named = [Path(word.partition("=")[2] or word).parts[:1] for word in words]
     strange = [name for name in new if name.startswith("tmp/") or not _is_named(name, words, named)]
     if strange:
         return f"leaves {strange[:3]}"
-    listed = Path(f"/proc/self/task/{os.getpid()}/children")
-    children = [(one, _command(one)) for one in (listed.read_text("ascii").split() if listed.exists() else ())]
-    left = [child for child, what in children if what and "resource_tracker" not in what]
+    left = [child for child in children() if child not in running]
     return f"leaves processes {left}" if left else ""
+
+
+def children() -> list[str]:
+    """Return the numbers of processes that this one began and that have not ended, but the tracker of resources."""
+    listed = Path(f"/proc/self/task/{os.getpid()}/children")
+    commands = [(one, _command(one)) for one in (listed.read_text("ascii").split() if listed.exists() else ())]
+    return [child for child, what in commands if what and "resource_tracker" not in what]
 
 
 def _command(process: str) -> str:

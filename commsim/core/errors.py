@@ -142,13 +142,15 @@ def located(where: object) -> Iterator[None]:
 
 
 def shorten(text: str) -> str:
-    """Return the beginning of a text from outside, as long as a message quotes it: 60 letters.
+    """Return the beginning of a text from outside, as long as a message quotes it: 60 letters, in its quotes.
 
     Examples
     --------
     >>> shorten(repr("ring" * 100))
-    "'ringringringringringringringringringringringringringring..."
+    "'ringringringringringringringringringringringringringring...'"
     """
+    if len(text) > QUOTED and text[0] in "'\"" and text[-1] == text[0]:
+        return f"{text[0]}{_cut(text[1:-1], QUOTED)}{text[0]}"
     return _cut(text, QUOTED)
 
 

@@ -83,13 +83,13 @@ def placement_in_title(
     network : Network
         Network with the ranks.
     nodes : int[n_ranks]
-        Node of each rank, of one job. Where machines are used in part only, it is said how many are used.
+        Node of each rank of one job, or nothing. Where machines are used in part only, it is said how many are used.
     """
     if placement in (None, PACKED):
         return ""
     machines, counts = np.unique(network.machine[np.asarray(nodes, np.intp)], return_counts=True)
     text = f", placement {placement if isinstance(placement, str) else 'given'}"
-    if machines[0] < 0 or counts.min() != counts.max():
+    if not len(machines) or machines[0] < 0 or counts.min() != counts.max():
         return text
     if counts[0] == (network.machine[network.endpoints] == machines[0]).sum():  # whole machines
         return text

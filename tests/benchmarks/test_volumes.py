@@ -185,13 +185,13 @@ def test_numbers_of_an_answer_are_checked(answer, wrong, tmp_path, monkeypatch):
 
 def test_files_and_processes_that_are_left_are_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    before = answer_checks.files_here()
+    before, running = answer_checks.files_here(), answer_checks.children()  # of tests that ran before, too
     Path("a.json").write_text("")
-    assert not answer_checks.leftovers(before, ["run", "--json", "a.json"])
-    assert "a.json" in answer_checks.leftovers(before, ["run"])
+    assert not answer_checks.leftovers(before, ["run", "--json", "a.json"], running)
+    assert "a.json" in answer_checks.leftovers(before, ["run"], running)
     Path("a.json").unlink()
     with subprocess.Popen(["sleep", "60"]) as left:
-        found = answer_checks.leftovers(before, ["run"])
+        found = answer_checks.leftovers(before, ["run"], running)
         left.kill()
     assert str(left.pid) in found
 

@@ -65,7 +65,7 @@ def test_the_folder_of_temporary_files_may_have_a_long_name(command, tmp_path, m
     folder = tmp_path / ("x" * max(1, n_bytes - len(str(tmp_path)) - 1))  # no room for sockets of ranks, or for any
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    code, out, err = command(WELL + "print(c.allreduce(1))", ranks_as="processes", n=2)
+    code, out, err = command(WELL + "import sys; sys.stdout.write(f'{c.allreduce(1)}\\n')", ranks_as="processes", n=2)
     assert (code, err) == (0, "")
     assert out.startswith("2\n2\n")
     assert not list(folder.iterdir())

@@ -248,7 +248,7 @@ def test_code_is_refused_in_one_line_where_a_name_could_be_code(name, field, val
 
 @pytest.mark.parametrize("key", ["n_nics=1@./own.py:a:x", "own.py:x", "n hosts", "", "a" * 100_000, "n_gpus\n", "é!"])
 def test_a_parameter_s_name_is_an_identifier(key, own):
-    with pytest.raises(InputError, match=r"has no parameter '.{0,60}(;|: a)"):
+    with pytest.raises(InputError, match=r"has no parameter '.{0,61}(;|: a)"):
         commsim.read_cluster({"topology": {"name": "pcie_host", key: 1}, "hosts": {"gpus": 1}})
 
 

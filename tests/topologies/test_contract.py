@@ -17,7 +17,9 @@ from topologies import MAX_NODES, TOPOLOGIES, require_buildable
 
 
 def required(name: str) -> list[str]:
-    return [key for key, parameter in TOPOLOGIES[name].parameters.items() if parameter.default is parameter.empty]
+    """Parameters without a default, and the hosts of a leaf or rack, which ports of switches may say instead."""
+    parameters = TOPOLOGIES[name].parameters.items()
+    return [key for key, one in parameters if one.default is one.empty or key in ("hosts_per_leaf", "hosts_per_rack")]
 
 
 def build(text: str) -> Network:
@@ -108,7 +110,7 @@ def test_the_largest_size_is_allowed_and_the_next_is_not():
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_a_fraction_for_a_count_and_text_for_a_rate_are_refused_from_python(name):
     hints = typing.get_type_hints(TOPOLOGIES[name].build)
-    smallest = {key: 2 if hints[key] is int else (2,) for key in required(name)}
+    smallest = {key: 2 if hints[key] in (int, int | None) else (2,) for key in required(name)}
     count = required(name)[0]
     with pytest.raises(InputError, match=rf"{name}: {count} must be .*whole number.*, got 2\.0"):
         TOPOLOGIES[name].build(**smallest | {count: 2.0})
