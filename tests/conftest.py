@@ -49,7 +49,7 @@ NOJIT_FILES = {
     "routing/in_parts": "valiant",
     "sparse": "bitmap form occupancy partition sparse_run sparse_vector",
     "sparse/collectives": "hitopk_comm ok_topk topk_a",
-    "sweep": "drive plan table",
+    "sweep": "chunk_retries plan table",
     "switches": "arithmetic pool quantize slot_kernel",
 }
 NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}

@@ -20,8 +20,8 @@ from commsim.core.files.own_files import Code
 from commsim.core.files.sweep_store import Store
 
 from .check_names import check_specs
+from .chunk_retries import RetriedChunks
 from .config import SweepConfig, read_config
-from .drive import Drive
 from .executors import about_renamed, open_pool
 from .groups import Chunker
 from .parts import SweepPart
@@ -190,7 +190,7 @@ def run_sweep(
             store.forget_failed()
         todo = _Todo(config, max_points, n_points, limit, store.finished(), part or SweepPart())
         run = _RowWriter(config, store, todo.progress, say or (lambda _: None))
-        Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
+        RetriedChunks(pool, run.finished).run(run.chunker.chunks(todo.points()))
         return dataclasses.replace(run.progress, remarks=about_renamed(executor), directory=Path(directory))
 
 

@@ -1,4 +1,4 @@
-"""The loop of a sweep: chunks out, rows in, a bounded number in flight; no point is lost with a worker."""
+"""The loop of a sweep: chunks out, rows in, a bounded number in flight; what is lost with a worker is retried."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .ray_cluster import WORKER_DIED
 from .worker import Chunk, ChunkTime, compute_chunk, import_all, one_line, row_line
 
 CHUNKS_PER_WORKER = 2
-# A point that ends a worker which had no other point so often gets an error instead of another worker.
-STRIKES = 3
+# Tries of a point that ends a worker which had no other point; then its row has an error.
+MAX_TRIES = 3
 SECONDS_TO_BREAK = 60.0
 # Without an answer, until workers are looked at; an executor that sees a dead one itself needs milliseconds.
 SECONDS_TO_NOTICE = 2.0
@@ -22,8 +22,8 @@ SECONDS_TO_NOTICE = 2.0
 Answer = tuple[ChunkTime, list[bytes]]
 
 
-class Drive:
-    """Runs chunks on a pool.
+class RetriedChunks:
+    """Runs chunks on a pool, and retries those whose worker died.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Drive:
         self._pool, self._finished = pool, finished
         self._in_flight: dict[Future[Answer], Chunk] = {}
         self._suspects: deque[Chunk] = deque()
-        self._strikes: dict[str, int] = {}
+        self._tries: dict[str, int] = {}
 
     def run(self, chunks: Iterator[Chunk]) -> None:
         """Run all chunks; the first one before the others, so that the others find kernels that are compiled.
@@ -61,7 +61,7 @@ class Drive:
         self._drain()
 
     def _require_workers(self) -> None:
-        for _ in range(STRIKES):
+        for _ in range(MAX_TRIES):
             try:
                 starting = [self._pool.submit(import_all) for _ in range(self._pool.n_workers)]
                 for future in starting:
@@ -136,16 +136,16 @@ class Drive:
         return None
 
     def _lost(self, chunk: Chunk, error: Exception) -> None:
-        """Retry the halves of a chunk that broke its worker; a point that is lost ``STRIKES`` times has failed."""
+        """Retry the halves of a chunk that broke its worker; a point that is lost ``MAX_TRIES`` times has failed."""
         if len(chunk) > 1:
             half = len(chunk) // 2
             self._suspects.extend((chunk.part(slice(half)), chunk.part(slice(half, None))))
             return
         digest = chunk.digests[0]
-        self._strikes[digest] = self._strikes.get(digest, 0) + 1
-        if self._strikes[digest] < STRIKES:
+        self._tries[digest] = self._tries.get(digest, 0) + 1
+        if self._tries[digest] < MAX_TRIES:
             self._suspects.append(chunk)
             return
-        text = f"{STRIKES} workers died while they computed only this point: {one_line(error)}"
+        text = f"{MAX_TRIES} workers died while they computed only this point: {one_line(error)}"
         row = {"point": digest, "order": chunk.orders[0], "seed": chunk.seeds[0], **chunk.parameters[0]}
         self._finished(ChunkTime(), [row_line(row | {"error": text})])

@@ -24,7 +24,7 @@ from threading import Timer
 import pytest
 
 from commsim.core.errors import BackendError, InputError
-from commsim.sweep.drive import STRIKES, Drive
+from commsim.sweep.chunk_retries import MAX_TRIES, RetriedChunks
 from commsim.sweep.executors import WorkerPool, open_pool
 from commsim.sweep.run_sweep import run_sweep
 from commsim.sweep.table import read_table
@@ -75,7 +75,7 @@ def chunks(sizes):
 def driven(deadly, seed=0, sizes=(1, 5, 3, 8, 1, 2, 7)):
     draw, rows = random.Random(seed), []
     pool = WorkerPool("fragile", lambda: Fragile(deadly, draw), 2)
-    Drive(pool, lambda _, lines: rows.extend(map(json.loads, lines))).run(chunks(sizes))
+    RetriedChunks(pool, lambda _, lines: rows.extend(map(json.loads, lines))).run(chunks(sizes))
     return rows
 
 
@@ -86,7 +86,7 @@ def test_a_point_that_kills_its_worker_has_an_error_and_the_others_their_results
     assert sorted(row["order"] for row in rows) == list(range(27))
     failed = {row["order"]: row["error"] for row in rows if row["error"]}
     assert set(failed) == deadly
-    assert set(failed.values()) == {f"{STRIKES} workers died while they computed only this point: "
+    assert set(failed.values()) == {f"{MAX_TRIES} workers died while they computed only this point: "
                                     "BrokenProcessPool: a worker died"}  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_workers_that_never_start_are_an_error_not_rows():
             raise BrokenProcessPool("dead")
 
     with pytest.raises(BackendError, match="end as soon as they start; a script that runs a sweep needs"):
-        Drive(WorkerPool("dead", Dead, 2), lambda *_: None).run(chunks([1]))
+        RetriedChunks(WorkerPool("dead", Dead, 2), lambda *_: None).run(chunks([1]))
 
 
 def test_an_executor_that_fails_in_its_own_way_ends_the_sweep():
@@ -121,7 +121,7 @@ def test_an_executor_that_fails_in_its_own_way_ends_the_sweep():
             return future
 
     with pytest.raises(BackendError, match="the executor lost failed: ConnectionError: scheduler is gone"):
-        Drive(WorkerPool("lost", Lost, 2), lambda *_: None).run(chunks([1]))
+        RetriedChunks(WorkerPool("lost", Lost, 2), lambda *_: None).run(chunks([1]))
 
 
 def test_an_executor_that_was_handed_in_and_broke_is_said(small, tmp_path):
@@ -146,8 +146,8 @@ def test_no_more_chunks_are_in_flight_than_workers_can_hold(monkeypatch):
 
     with Counting(2) as executor:
         rows = []
-        monkeypatch.setattr("commsim.sweep.drive.compute_chunk", lambda _: (ChunkTime(), []))
-        Drive(WorkerPool("threads", None, 2, executor), lambda *_: rows.append(len(taken))).run(watched())
+        monkeypatch.setattr("commsim.sweep.chunk_retries.compute_chunk", lambda _: (ChunkTime(), []))
+        RetriedChunks(WorkerPool("threads", None, 2, executor), lambda *_: rows.append(len(taken))).run(watched())
     assert len(rows) == 200
     assert max(seen) <= 4
     assert rows[0] == 1  # the first alone
