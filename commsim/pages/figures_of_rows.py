@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,3 +210,9 @@ def pairs(rows: FigureTable, measured: FigureTable) -> tuple[Numbers, Numbers]:
             matches += [(int(row), i) for row in np.flatnonzero(same)]
     out = np.array(matches, np.int64).reshape(-1, 2)
     return out[:, 0], out[:, 1]
+
+
+OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
+    "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,
+    "cdf": cdf, "strong": strong, "weak": weak,
+}  # fmt: skip

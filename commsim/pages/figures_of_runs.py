@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,3 +216,8 @@ def _spans(run: SimulatedRun, slices: Slices, names: list[str], name: str, title
 
 def _names(name: str, codes: NDArray[np.int64], labels: list[str]) -> Column:
     return Column(name, np.asarray(codes, np.int64), "", tuple(labels))
+
+
+OF_RUNS: Mapping[str, Callable[[SimulatedRun], Figure]] = {
+    "network": network, "links": links, "timeline": timeline, "link-timeline": link_timeline, "messages": messages,
+}  # fmt: skip

@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.pages.all_figures import OF_RUNS, make_figures
 from commsim.pages.figure_tables import table_of_rows
+from commsim.pages.figures_of_runs import OF_RUNS
+from commsim.pages.figures_of_study import make_figures
 from commsim.pages.plots.plot import check_plot, draw, write_plot
 from commsim.pages.plots.plot_axes import STYLE, WIDTHS, read_width
 from commsim.pages.simulated_run import simulate_run

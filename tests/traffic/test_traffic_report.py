@@ -6,9 +6,9 @@ import pytest
 from commsim.core.cost import Framing
 from commsim.core.network import HOST
 from commsim.packets.transports.spraying import Spraying
-from commsim.pages.all_figures import make_figures
 from commsim.pages.fabric.figures_of_messages import times_figure, times_table
 from commsim.pages.figure import drawn_table
+from commsim.pages.figures_of_study import make_figures
 from commsim.prediction.inputs import load_network
 from commsim.traffic.host_messages import run_messages
 from commsim.traffic.patterns import PATTERNS

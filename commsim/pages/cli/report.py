@@ -139,9 +139,10 @@ def plot(config: PlotConfig) -> Answer:
     output = config.output or f"{config.kind}.svg"
     check_plot(output)
     width = read_width(config.width)
-    from commsim.pages.all_figures import OF_ROWS, RUN_FIGURES, with_names
     from commsim.pages.fabric.figures_of_packets import OF_PACKETS
     from commsim.pages.figure import NothingToDraw
+    from commsim.pages.figures_of_rows import OF_ROWS
+    from commsim.pages.figures_of_study import RUN_FIGURES, with_names
     from commsim.traffic.traffic_report import figure_of_messages
 
     if config.more and config.kind in RUN_FIGURES:

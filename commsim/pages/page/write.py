@@ -22,9 +22,9 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import replacing
 from commsim.core.units import format_bandwidth
-from commsim.pages.all_figures import make_figures, with_names
 from commsim.pages.figure import Figure, without_unit
 from commsim.pages.figure_tables import Column, FigureTable, format_value
+from commsim.pages.figures_of_study import make_figures, with_names
 from commsim.pages.pictures.paint import svg_text
 from commsim.pages.study import Study, constants_of
 

@@ -11,9 +11,9 @@ import pytest
 
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.pages.all_figures import make_figures
 from commsim.pages.figure import drawn_table
 from commsim.pages.figure_tables import csv_text, table_of_rows
+from commsim.pages.figures_of_study import make_figures
 from commsim.pages.page.write import write_page
 from commsim.pages.simulated_run import simulate_run
 from commsim.pages.study import make_study

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.pages.all_figures import make_figures
 from commsim.pages.figure import Figure
 from commsim.pages.figure_tables import Column, FigureTable, distinct, number_column, table_of_rows, word_column
+from commsim.pages.figures_of_study import make_figures
 from commsim.pages.page.specs import KINDS, spec_of, zoomed_field
 from commsim.pages.page.specs.fields import columns_of
 from commsim.pages.page.specs.lanes import with_positions

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.pages.all_figures import make_figures, with_names
 from commsim.pages.figure_tables import table_of_rows
+from commsim.pages.figures_of_study import make_figures, with_names
 from commsim.pages.rows.row_selection import matching_rows, renamed, separated, short_names, with_shown_words
 from commsim.pages.study import RowSelection, make_study
 

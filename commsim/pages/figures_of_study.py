@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from commsim.pages.figure_tables import FigureTable
 from commsim.pages.rows.row_selection import with_shown_words
-from commsim.pages.simulated_run import SimulatedRun
 from commsim.pages.study import Study
 
 from .fabric.figures_of_packets import OF_PACKETS
 from .fabric.figures_of_tiers import OF_LARGE
 from .figure import Figure, NothingToDraw
-from .figures_of_rows import accuracy, busbw, cdf, choice, speedup, strong, time, weak
-from .figures_of_runs import MAX_LINKS, link_timeline, links, messages, network, timeline
+from .figures_of_rows import OF_ROWS
+from .figures_of_runs import MAX_LINKS, OF_RUNS
 
-OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
-    "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,
-    "cdf": cdf, "strong": strong, "weak": weak,
-}  # fmt: skip
-OF_RUNS: Mapping[str, Callable[[SimulatedRun], Figure]] = {
-    "network": network, "links": links, "timeline": timeline, "link-timeline": link_timeline, "messages": messages,
-}  # fmt: skip
-
-RUN_FIGURES = {"network": network, **OF_LARGE, **OF_RUNS, **OF_PACKETS}
+RUN_FIGURES = {"network": OF_RUNS["network"], **OF_LARGE, **OF_RUNS, **OF_PACKETS}
 
 
 def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:

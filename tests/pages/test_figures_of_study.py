@@ -5,11 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.pages.all_figures import OF_ROWS, OF_RUNS, RUN_FIGURES, make_figures
+from commsim.pages.cli.report import KINDS
 from commsim.pages.fabric.figures_of_tiers import OF_LARGE
 from commsim.pages.figure import Figure, NothingToDraw
 from commsim.pages.figure_tables import FigureTable, number_column, table_of_rows, word_column
-from commsim.pages.figures_of_rows import pairs
+from commsim.pages.figures_of_rows import OF_ROWS, pairs
+from commsim.pages.figures_of_runs import OF_RUNS
+from commsim.pages.figures_of_study import RUN_FIGURES, make_figures
 from commsim.pages.simulated_run import simulate_run
 from commsim.pages.study import Study, make_study
 from commsim.prediction.build import prepare
@@ -243,3 +245,7 @@ def test_large_networks_have_figures_of_racks_and_small_ones_do_not():
     assert {"tiers", "loads", "racks"} <= names(large_run())
     small = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20)
     assert not {"tiers", "loads", "racks"} & names(small)
+
+
+def test_the_help_of_plot_names_every_figure():
+    assert sorted(KINDS) == sorted({**OF_ROWS, **RUN_FIGURES})
