@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -110,10 +110,25 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self:
-            close = close_names(name, self._entries)
-            hint = f"did you mean {' or '.join(close)}? " if close else ""
-            raise InputError(f"unknown {self.kind} {name!r}; {hint}{self._known(hint)}")
+            raise self.unknown(name)
         return self._entries[name]
+
+    def unknown(self, name: str, meant: Sequence[str] = (), listed: str = "") -> InputError:
+        """Return the error of a name that is not registered.
+
+        Parameters
+        ----------
+        name : str
+            Unknown name.
+        meant : sequence of str
+            Names of another list that may be meant. Default: those of the registry that are like it.
+        listed : str
+            Command that prints that list. Default: the one that prints the registry.
+        """
+        close = meant or close_names(name, self._entries)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        known = f"({listed or self._listed})" if meant else self._known(hint)
+        return InputError(f"unknown {self.kind} {name!r}; {hint}{known}")
 
     def _known(self, hint: str) -> str:
         """List the known names, of many only the first few; none if the hint already names one."""

@@ -115,7 +115,7 @@ def spelled_out(spec: str, operation: str | None) -> str:
     if name.strip() not in LIBRARIES.values():
         close = difflib.get_close_matches(name.strip().lower(), LIBRARIES.values(), n=1, cutoff=ALIKE)
         if close and name.strip() not in COLLECTIVES:
-            raise InputError(f"unknown collective {name.strip()!r}; did you mean {close[0]}? (commsim schedule list)")
+            raise COLLECTIVES.unknown(name.strip(), close)
         return spec
     parameters = rest.split(",")
     names = [part.partition("=")[2].strip() for part in parameters if part.partition("=")[0].strip() == "operation"]

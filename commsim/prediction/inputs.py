@@ -93,7 +93,7 @@ def load_network(text: str) -> Network:
                          "topo formats` lists those of other tools")  # fmt: skip
     close = close_names(name, PRESETS) or named_so(name)
     if name not in TOPOLOGIES and not close_names(name, TOPOLOGIES) and close:
-        raise InputError(f"unknown topology {name!r}; did you mean {' or '.join(close)}? (commsim topo presets)")
+        raise TOPOLOGIES.unknown(name, close, "commsim topo presets")
     build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))
 
