@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from commsim.core.errors import InputError
 
+RTO_S = 0.01  # default of the shortest timeout
 THRESHOLD = 100  # packets
 LARGEST_RTO_S = 1.0
 _GROWTH = 16
@@ -19,7 +20,7 @@ class Backoff:
     Parameters
     ----------
     rto : float, s
-        Shortest timeout.
+        Shortest timeout; by default ``RTO_S``.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Backoff:
     p4lang/p4app-switchML, the DPDK worker's callback, which counts every repetition: it slows down under mere losses.
     """
 
-    def __init__(self, rto: float) -> None:
+    def __init__(self, rto: float = RTO_S) -> None:
         if not 0 < rto <= LARGEST_RTO_S:
             raise InputError(f"an rto is more than 0 and at most {LARGEST_RTO_S:g} s, got {rto}")
         self._shortest = self.timeout = rto

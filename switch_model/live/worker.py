@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import BackendError, InputError
 
 from .authentication import job_key
-from .backoff import Backoff
+from .backoff import RTO_S, Backoff
 from .exchange import DTYPES, Lease, compile_kernels
 from .frames import MAX_SLOTS, PORT, SIZE_CODES
 from .link import Link, PacketCounts
@@ -65,7 +65,7 @@ class SwitchGroup:
 
     def __init__(
         self, job: str, rank: int, n_workers: int, *, host: str = "127.0.0.1", port: int = PORT,
-        slots: int | None = None, rto: float = 0.01, join_timeout: float = 60.0, stall_timeout: float = 300.0,
+        slots: int | None = None, rto: float = RTO_S, join_timeout: float = 60.0, stall_timeout: float = 300.0,
         mode: str | None = None, secret: str = "",
     ) -> None:  # fmt: skip
         if not 0 <= rank < n_workers:

@@ -1,5 +1,6 @@
 """The commands of the live switch, as a user types them, in processes of their own."""
 
+import inspect
 import json
 import os
 import signal
@@ -13,9 +14,12 @@ from live_processes import LIMIT_S, SwitchProcess
 
 from benchmarks.switch import switch_world
 from commsim.core.errors import BackendError, InputError
+from commsim.core.units import parse_time
+from commsim.live.cli.all_reduce import SwitchAllReduceConfig
 from commsim.live.cli.secret import read_secrets
 from commsim.live.cli.serve import Dataplane, kernel_switch, static_job
 from switch_model.live.server import SwitchOptions
+from switch_model.live.worker import SwitchGroup
 
 
 def started(*argv: object) -> subprocess.Popen[str]:
@@ -290,3 +294,9 @@ def test_the_commands_work_together_from_the_hosts_of_a_network():
         assert [(job["name"], job["first_slot"]) for job in said["static_jobs"]] == [("still", 56)]
         assert said["free_slots"] == [[0, 56]]
         assert world.stop(switch) == 0
+
+
+def test_a_worker_waits_as_long_by_default_on_the_command_line_and_in_python():
+    for name in ("rto", "join_timeout", "stall_timeout"):
+        flag = SwitchAllReduceConfig.__dataclass_fields__[name].default
+        assert parse_time(flag) == inspect.signature(SwitchGroup).parameters[name].default
