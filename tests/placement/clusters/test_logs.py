@@ -1,8 +1,10 @@
 import json
+import re
 
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.placement.cli.cluster import ClusterTraceConfig
 from commsim.placement.clusters.logs import READERS, read_log
 from commsim.placement.clusters.reading_summary import ReadingSummary
 
@@ -173,3 +175,8 @@ def test_every_log_says_how_many_rows_it_leaves_out(kind, tmp_path):
     read_log(kind, written(tmp_path, text), MODELS, said=said)
     assert sum(said.left_out.values()) > 0
     assert "left out" in said.told()[-1]
+
+
+def test_the_help_names_every_kind_of_log():
+    said = ClusterTraceConfig.__dataclass_fields__["kind"].metadata["help"]
+    assert re.findall(r"\w+", said.partition(": ")[2].replace(" or ", " ")) == list(READERS)

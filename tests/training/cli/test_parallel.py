@@ -3,6 +3,8 @@ import json
 import pytest
 from command_words import with_flags
 
+from commsim.training.cli.parallel import PipelineConfig
+from commsim.training.parallel.pipeline_orders import ORDERS
 from commsim.training.sharing.periodic import read_jobs
 
 STAGES = ["workload", "pipeline", "--stages", 8, "--micro-batches", 32, "--forward", "10ms"]
@@ -181,3 +183,8 @@ def test_an_iteration_takes_dispatch_and_combine_of_a_routing_and_two_micro_batc
     ):
         assert commsim(*words, *flags).code == 2
         assert told in commsim.err
+
+
+def test_the_help_names_every_order_of_a_pipeline():
+    said = PipelineConfig.__dataclass_fields__["schedule"].metadata["help"]
+    assert said.partition(" (")[0].split(", ") == list(ORDERS)
