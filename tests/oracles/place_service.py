@@ -10,8 +10,8 @@ import jsonschema
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.service.answers import schemas
-from commsim.placement.service.guard import Limits
 from commsim.placement.service.http_server import Listening, bound, server_of
+from commsim.placement.service.limits import Limits
 from commsim.placement.service.placement_service import PlacementService, Preferences
 from topologies.leaf_spine import leaf_spine
 

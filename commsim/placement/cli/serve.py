@@ -58,9 +58,9 @@ def run(config: PlaceServeConfig) -> Answer:
     from commsim.placement.cluster import read_cluster
 
     require_extra()
-    from commsim.placement.service.guard import Limits
     from commsim.placement.service.http_server import Listening, read_token, serve
     from commsim.placement.service.job_store import JobStore
+    from commsim.placement.service.limits import Limits
     from commsim.placement.service.placement_service import PlacementService, Preferences
 
     if config.min_score is not None and not config.min_score <= 1:

@@ -29,8 +29,8 @@ from .answers import (
     Problem,
     schemas,
 )  # fmt: skip
-from .guard import FAULT, Limits, Refusal
-from .limits import MAX_CANDIDATES, MAX_SEED
+from .guard import FAULT, Refusal
+from .limits import MAX_CANDIDATES, MAX_SEED, Limits
 from .models import BindingArgs, ClusterTables, ExtenderArgs, Jobs, MoveSearch, Search
 from .posted_cluster import SOURCE as CLUSTER
 from .state import JobRecord, read_known_jobs

@@ -8,11 +8,12 @@ import ipaddress
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
+
+from .limits import HELD_BODIES, MAX_CONNECTIONS, Limits
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -22,27 +23,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = ("/healthz",)
 FAULT = "an error of the service; see its log"
-MAX_CONNECTIONS = 512
-HELD_BODIES = 8  # as many bodies of full size may be in memory at once
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a client may do.
-
-    Parameters
-    ----------
-    token : str or None
-        Word that must come as ``Authorization: Bearer``; ``/healthz`` is open.
-    body_bytes : int
-        Size of a request's body, whether it is announced or comes in chunks.
-    seconds : float
-        Time for a body to arrive.
-    """
-
-    token: str | None = None
-    body_bytes: int = 8 * 2**20
-    seconds: float = 10.0
 
 
 class Refusal(Exception):  # noqa: N818  # an answer, not a fault of ours

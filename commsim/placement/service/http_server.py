@@ -24,7 +24,8 @@ from commsim.core.errors import InputError
 from commsim.core.files.opening import read_regular
 
 from .application import application
-from .guard import MAX_CONNECTIONS, Guard, Limits
+from .guard import Guard
+from .limits import MAX_CONNECTIONS, Limits
 from .metrics import Metrics
 from .placement_service import PlacementService
 

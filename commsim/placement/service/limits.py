@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from commsim.core.errors import InputError
 
 # Letters of a job's or a node's name, and of a text of a cluster's topology.
@@ -28,6 +30,27 @@ MAX_WAITING, MAX_WAIT_S = 400, 60.0
 MAX_MOVED = 100
 # Size of the answer of a search, bytes.
 MAX_ANSWER = 64 * 2**20
+# Connections that are open at once, and bodies of full size that may be in memory at once.
+MAX_CONNECTIONS, HELD_BODIES = 512, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a client may do.
+
+    Parameters
+    ----------
+    token : str or None
+        Word that must come as ``Authorization: Bearer``; ``/healthz`` is open.
+    body_bytes : int
+        Size of a request's body, whether it is announced or comes in chunks.
+    seconds : float
+        Time for a body to arrive.
+    """
+
+    token: str | None = None
+    body_bytes: int = 8 * 2**20
+    seconds: float = 10.0
 
 
 def require_work(n_jobs: int, n_gpus: int, n: int, *, simulated: bool, n_links: int = 0) -> None:

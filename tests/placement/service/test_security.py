@@ -12,8 +12,8 @@ import pytest
 from place_service import LIMIT_S, pod, read_all, row, running
 
 from commsim.core.errors import InputError
-from commsim.placement.service.guard import HELD_BODIES, Limits
 from commsim.placement.service.http_server import Listening, read_token
+from commsim.placement.service.limits import HELD_BODIES, Limits
 
 TOKEN = "a-token-of-some-length"
 POST = b"POST /prioritize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
