@@ -106,7 +106,7 @@ def _schema(verb: str, values: Sequence[Any], path: tuple[str, ...]) -> dict[str
     if path and "null" in _meaning(verb, path).split():  # where no example happens to have none
         kinds.add("null")
     schema: dict[str, Any] = {}
-    if kinds:
+    if kinds - {"null"}:  # where examples have only null, the type of a value is not known
         schema["type"] = sorted(kinds) if len(kinds) > 1 else next(iter(kinds))
     items = [item for value in values if isinstance(value, list) for item in value]
     if "array" in kinds and items:
