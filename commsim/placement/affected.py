@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, RoutingError
+from commsim.core.errors import InputError, RoutingError, shorten
+from commsim.core.names.hostlist import spelled_out
 from commsim.core.names.nodes_and_links import host_names, link_names
 from commsim.core.network import Network
 from commsim.core.remark import Remark
@@ -84,15 +85,22 @@ def after_faults(
 def nodes_of_hosts(network: Network, drain: Sequence[str]) -> frozenset[str]:
     """Return the names of the nodes for ranks of hosts that are drained.
 
+    Parameters
+    ----------
+    drain : sequence of str
+        Hosts, or several in one text as in placements: ``n[019-024]``, ``h0-3``.
+
     Raises
     ------
     InputError
         If a host is not known.
     """
     names, nodes = host_names(network), network.endpoints.tolist()
-    if unknown := [host for host in drain if host not in {names[i] for i in nodes}]:
-        raise InputError(f"{network.name} has no host {unknown[0]!r} to drain")
-    return frozenset(network.nodes[i] for i in nodes if names[i] in drain)
+    known = {names[i] for i in nodes}
+    hosts = {one for text in drain for one in ([text] if text in known else spelled_out([text]))}
+    if unknown := sorted(hosts - known):
+        raise InputError(f"{network.name} has no host {shorten(repr(unknown[0]))} to drain")
+    return frozenset(network.nodes[i] for i in nodes if names[i] in hosts)
 
 
 def _moved(

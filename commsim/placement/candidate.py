@@ -23,7 +23,7 @@ from .starts.job_uses import job_uses
 # Nodes of a job that are shown.
 MAX_SHOWN = 6
 SHORTENED = " ..."
-_NUMBER = re.compile(r"(?<!\d)(0|[1-9]\d{0,8})\Z", re.ASCII)
+_NUMBER = re.compile(r"(?<!\d)\d{1,9}\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,6 +255,8 @@ def simulated(
 def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
     """Return names of nodes with how often each comes, in order: ``h0x4 h2x4``; those that follow as ``h0-7x4``.
 
+    Numbers with zeros before them are in brackets, as Slurm has them: ``n[008-011]x4``.
+
     Parameters
     ----------
     nodes : sequence of str
@@ -269,21 +271,28 @@ def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
             runs[-1] = first, name, n
         else:
             runs.append((name, name, n))
-    shown = [
-        (first if first == last else f"{first}-{_number(last)}") + (f"x{n}" if n > 1 else "")
-        for first, last, n in runs[:most]
-    ]
+    shown = [_span(first, last) + (f"x{n}" if n > 1 else "") for first, last, n in runs[:most]]
     return " ".join(shown) + (SHORTENED if len(runs) > most else "")
 
 
+def _span(first: str, last: str) -> str:
+    """Write names that follow each other, so that ``spelled_out`` of :mod:`commsim.core.names.hostlist` reads them."""
+    if first == last:
+        return first
+    low, high = _number(first), _number(last)
+    if low[0] == "0" and len(low) > 1:
+        return f"{first.removesuffix(low)}[{low}-{high}]"
+    return f"{first}-{high}"
+
+
 def _follows(name: str, other: str) -> bool:
-    """Whether a name has the number after that of another, as h8 after h7, and else the same text."""
+    """Whether a name has the number after that of another, as h8 after h7 or n010 after n009, and else its text."""
     before = _number(other)
-    return bool(before) and name == f"{other.removesuffix(before)}{int(before) + 1}"
+    return bool(before) and name == f"{other.removesuffix(before)}{int(before) + 1:0{len(before)}d}"
 
 
 def _number(name: str) -> str:
-    """Return the number at the end of a name, without zeros before it."""
+    """Return the number at the end of a name, with zeros before it."""
     match = _NUMBER.search(name)
     return match[0] if match else ""
 

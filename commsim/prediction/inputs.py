@@ -42,7 +42,7 @@ def load_network(text: str) -> Network:
     InputError
         If a name is unknown, an argument is wrong, or the file does not hold a network.
     """
-    if text.partition(":")[0] not in TOPOLOGIES and (found := _of_another_tool(text)) is not None:
+    if text.partition(":")[0] not in TOPOLOGIES and (found := network_of_another_tool(text)) is not None:
         return found
     if Path(text).suffix in SUFFIXES and (is_there(text) or "@" not in text):
         from commsim.core.files.network_file import read_network  # only for files, as below
@@ -107,7 +107,7 @@ def _several(name: str, raw: Mapping[str, str]) -> str:
     return machine if raw["machines"] == "1" else f"{machine}@star:machines={raw['machines']}"
 
 
-def _of_another_tool(text: str) -> Network | None:
+def network_of_another_tool(text: str) -> Network | None:
     """Read a network from a file of another tool; None where the text names no such file.
 
     The suffix does not say what such a file is: .txt may be a machine or a topology of ns-3, .json many things.

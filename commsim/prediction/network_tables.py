@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import located, shorten
 from commsim.core.network import HOST, Network
+from commsim.core.spec import SUFFIXES
 from commsim.core.units import parse_bandwidth
 from topologies import require_buildable
 
-from .inputs import load_network
+from .inputs import load_network, network_of_another_tool
 
 if TYPE_CHECKING:
     from commsim.core.files.fields import TableFields
@@ -50,11 +51,20 @@ def read_topology(top: TableFields, path: Path) -> Network:
         text = f"{text}:{','.join(fields_text)}" if fields_text else text
     fields.finish()
     if ways[0] == "file":
-        from commsim.core.files.network_file import read_network
-
-        return read_network(path.parent / text, has_table=False)
+        return _read_file(path.parent / text)
     with located(path):
         return load_network(text)
+
+
+def _read_file(path: Path) -> Network:
+    """Read the network that ``file`` names, which may be of another tool, such as a list of cables; never a table."""
+    from commsim.core.files.network_file import read_network
+
+    if (found := network_of_another_tool(str(path))) is not None:
+        return found
+    if path.suffix in SUFFIXES or not path.exists():
+        return read_network(path, has_table=False)
+    return load_network(str(path))
 
 
 def _as_text(fields: TableFields, key: str) -> str:

@@ -31,6 +31,20 @@ def test_a_topology_can_be_named_written_as_a_specification_or_read_from_a_file(
     assert named.gpus.tolist() == [8] * 4 + [0] * 3
 
 
+def test_a_file_of_another_tool_is_a_network_as_in_a_specification(tmp_path: Path) -> None:
+    """A list of cables was refused: ``cables.csv: Expecting value: line 1 column 1``."""
+    rows = ["device,port,device,port,rate,latency"]
+    rows += [f"n{i},eth0,leaf{i // 2},p{i},100Gbps,500ns" for i in range(4)]
+    rows += [f"leaf{i},up,spine,p{i},200Gbps,500ns" for i in range(2)]
+    (tmp_path / "cables.csv").write_text("\n".join(rows) + "\n")
+    cluster = read_cluster(write(tmp_path, '[topology]\nfile = "cables.csv"\n[hosts]\ngpus = 8\n'))
+    assert (cluster.gpus.sum(), cluster.network.n_links) == (32, 12)
+    (tmp_path / "words.csv").write_text("no cables\n")
+    for name, message in (("words.csv", "unknown format"), ("absent.csv", "absent.csv: No such file")):
+        with pytest.raises(InputError, match=re.escape(message)):
+            read_cluster(write(tmp_path, f'[topology]\nfile = "{name}"\n[hosts]\ngpus = 8\n'))
+
+
 def test_jobs_in_place_of_a_cluster_and_an_empty_file_are_told(tmp_path: Path) -> None:
     jobs, empty = tmp_path / "jobs.json", tmp_path / "empty.log"
     jobs.write_text("[]")

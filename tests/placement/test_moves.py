@@ -104,6 +104,9 @@ def test_drained_hosts_are_freed_and_other_ranks_stay() -> None:
     assert "stopped: 1 job for 90 s, 180 GPU-seconds together (--restart)" in str(found)
     with pytest.raises(InputError, match="no host 'h9' to drain"):
         rank_moves(CLUSTER, jobs, drain=["h9"])
+    assert rank_moves(CLUSTER, jobs, drain=["h[1,5]"]).forced[0].after == forced.after
+    with pytest.raises(InputError, match="no host 'h8' to drain"):
+        rank_moves(CLUSTER, jobs, drain=["h5-8"])
     placed = cs.place_jobs(CLUSTER, jobs, drain=["h1", "h5"])
     assert placed.candidates[0].placement["a"] == forced.after
     assert placed.remarks[0].text == "job a is moved off hosts that are drained, h1; its other ranks stay"

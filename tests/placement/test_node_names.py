@@ -48,6 +48,20 @@ def test_what_a_table_prints_can_be_sent_back(nodes: list[str]) -> None:
     assert places(cluster, "placement", *counted_names(nodes, 32).split(), gpus=len(nodes)) == tuple(nodes)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "printed"),
+    [
+        (["n008", "n009", "n010"], "n[008-010]"), (["n099", "n100"], "n[099-100]"), (["n09", "n11"], "n09 n11"),
+        (["h9", "h10"], "h9-10"), (["h0", "h1"], "h0-1"), (["n08", "n9"], "n08 n9"),
+    ],
+)  # fmt: skip
+def test_numbers_with_zeros_before_them_are_ranges_of_slurm(nodes, printed):
+    """Each host of node[001-128] was printed by itself."""
+    assert counted_names(nodes) == printed
+    assert counted_names([name for name in nodes for _ in range(8)]).replace("x8", "") == printed
+    assert spelled_out(printed.split()) == nodes
+
+
 def test_a_machine_gives_the_gpus_that_no_other_job_has() -> None:
     rows = [{"job": name, "gpus": 2, "iter_time_ms": 100, "phases": [], "placement": at}
             for name, at in (("a", ["m0x2"]), ("b", ["m0.gpu0", "m0.gpu2"]), ("c", ["m0", "m0"]))]  # fmt: skip

@@ -255,6 +255,9 @@ def test_drained_hosts_take_no_job(service):
     assert "job a is moved off hosts that are drained, h0x2; its other ranks stay" in answer["notes"]
     status, answer = service.ask("POST", "/place", {"jobs": [job], "drain": ["zz"]})
     assert (status, "has no host 'zz' to drain" in answer["error"]) == (400, True)
+    for listed in ("h[0-1]", "h0-1"):
+        status, answer = service.ask("POST", "/place", {"jobs": [job], "drain": [listed]})
+        assert (status, {"h0", "h1"} & {*answer["candidates"][0]["placement"]["a"]}) == (200, set())
     service.ask("POST", "/jobs", {"jobs": [job]})
     status, answer = service.ask("POST", "/moves", {"drain": ["h0"]})
     assert (status, [one["job"] for one in answer["forced"]]) == (200, ["a"])
