@@ -138,7 +138,8 @@ def located(where: object) -> Iterator[None]:
     except InputError as error:
         if str(error).startswith(str(where)):
             raise
-        raise InputError(f"{where}: {error}") from None
+        kind = NoRoomError if isinstance(error, NoRoomError) else InputError  # a conflict stays one: status 409
+        raise kind(f"{where}: {error}") from None
 
 
 def shorten(text: str) -> str:

@@ -67,6 +67,14 @@ CHANGES: dict[int | str, dict[str, Any]] = {
 }
 SOURCE = "request"  # what messages name in place of a file
 MAX_SHOWN = 80  # letters of what came
+# Types of pydantic's errors, and what a value must be.
+_KINDS = {
+    "list_type": "a list",
+    "string_type": "text",
+    "dict_type": "a table of values by name",
+    "model_type": "a table of fields",
+    "model_attributes_type": "a table of fields",
+}
 
 
 def application(service: PlacementService, metrics: Metrics, limits: Limits) -> FastAPI:
@@ -159,9 +167,9 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
 
     @app.exception_handler(HTTPException)
     async def by_framework(request: Request, error: HTTPException) -> Response:
-        return refused(
-            error.status_code, f"{request.method} {shorten(printable(request.url.path))}: {error.detail}", error.headers
-        )
+        allowed = f"; it takes {of}" if (of := (error.headers or {}).get("allow")) else ""
+        text = f"{request.method} {shorten(printable(request.url.path))}: {error.detail}{allowed}"
+        return refused(error.status_code, text, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:
@@ -224,6 +232,9 @@ def said_of(errors: Sequence[Mapping[str, Any]], body: object = None) -> str:
         return f"{said} at line {line}, column {at - start + 1}"
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"][1:]).lstrip(".")
     text = first["input"]
+    if (kind := _KINDS.get(first["type"])) is not None and not isinstance(text, bytes):
+        came = "a list" if isinstance(text, list) else "a table" if isinstance(text, dict) else shorten(repr(text))
+        return printable(f"request: {where[:MAX_SHOWN] or 'the body'} must be {kind}, got {came}")
     got = f", got {repr(text)[:MAX_SHOWN]}" if isinstance(text, str | int | float | None) else ""
     if isinstance(text, bytes):  # what FastAPI does not read as JSON
         got = "; is its Content-Type application/json?"

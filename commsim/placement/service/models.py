@@ -99,6 +99,13 @@ class Search(_Request):
 
     jobs: list[Job | JobName] = Field(min_length=1, max_length=MAX_JOBS)
     candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
+    placements: dict[JobName, dict[JobName, Names]] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_CANDIDATES,
+        description="candidates of your own by name, each with the nodes of every job without a placement, in place of "
+        'those of generators: {"near": {"a": ["h0x4", "h1x4"]}, "far": {"a": ["h0x4", "h8x4"]}}',
+    )
     seed: int = Field(0, ge=0, le=MAX_SEED)
     generators: list[Name] | None = Field(None, max_length=MAX_GENERATORS)
     rank_by: Literal["slowdown", "mean", "min", "weighted"] = "slowdown"

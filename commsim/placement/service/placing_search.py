@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.placement.affected import after_faults
 from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.node_names import on_nodes
-from commsim.placement.place import GENERATORS, place_jobs
+from commsim.placement.place import GENERATORS, place_jobs, rank_placements
+from commsim.placement.ranking import PlacementRanking
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside.kept_jobs import KeptJobs, seeds_of, with_links
 from .beside.ranking_beside import RankingBeside, without_kept
 from .limits import require_answer, require_work
 from .models import Search
+from .own_placements import KEY, on_cluster, read_placements
 from .state import ClusterState, JobRecord, read_known_jobs
 
 SCHEMA = 1
@@ -56,20 +59,30 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], SearchAnswer
     """
     rows = [job if isinstance(job, str) else job.row() for job in asked.jobs]
     wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",), state.jobs)]
-    notes = _notes(wanted, state)
+    own = _own_of(asked, wanted)
+    notes = _notes(wanted, state, is_placed=bool(own))
     gone = [job.name for job in wanted if job.name in state.kept.jobs]
     kept = state.kept.changed({}, gone) if gone else state.kept
     is_beside = (
         bool(kept.jobs) and asked.rank_by == "slowdown" and asked.loops == "merged" and not asked.check
         and not asked.fail and not asked.scale and not asked.drain
     )  # fmt: skip
-    n_gpus = sum(job.n_gpus for job in wanted)
+    n_gpus, n = sum(job.n_gpus for job in wanted), len(own) or asked.candidates
     if is_beside:
-        require_work(len(wanted), n_gpus, asked.candidates, simulated=False)
-        return lambda: _beside(asked, kept, state.seeds, wanted, notes)
+        require_work(len(wanted), n_gpus, n, simulated=False)
+        return lambda: _beside(asked, kept, state.seeds, wanted, own, notes)
     jobs = [one.job for one in kept.jobs.values()] + wanted
-    require_work(len(jobs), n_gpus, asked.candidates, simulated=asked.check, n_links=state.cluster.network.n_links)
-    return lambda: _as_command(asked, state.cluster, jobs, wanted, notes, len(state.seeds))
+    require_work(len(jobs), n_gpus, n, simulated=asked.check, n_links=state.cluster.network.n_links)
+    return lambda: _as_command(asked, state.cluster, jobs, wanted, own, notes, len(state.seeds))
+
+
+def _own_of(asked: Search, wanted: Sequence[PeriodicJob]) -> dict[str, list[PeriodicJob]]:
+    """Read the placements that the request gives; none without."""
+    if asked.placements is None:
+        return {}
+    if useless := sorted(asked.model_fields_set & {"candidates", "generators"}):
+        raise InputError(f"request: {useless[0]} has no effect beside {KEY}, which are the candidates")
+    return read_placements(asked.placements, wanted, "request")
 
 
 def reserved_jobs(found: SearchAnswer) -> list[JobRecord]:
@@ -83,7 +96,7 @@ def reserved_jobs(found: SearchAnswer) -> list[JobRecord]:
     return known
 
 
-def _notes(wanted: Sequence[PeriodicJob], state: ClusterState) -> list[str]:
+def _notes(wanted: Sequence[PeriodicJob], state: ClusterState, *, is_placed: bool) -> list[str]:
     names = {job.name for job in wanted}
     lines = [
         f"job {known.job.name} has {len(known.placed)} of its {known.job.n_gpus} GPUs: none are kept for the others"
@@ -95,25 +108,34 @@ def _notes(wanted: Sequence[PeriodicJob], state: ClusterState) -> list[str]:
         for known in state.jobs.values()
         if not known.placed and known.job.name not in names
     ]
+    anew = [job.name for job in wanted if not is_placed and job.placement is None and not job.placed]
     return lines + [
-        f"job {job.name} is known on {counted_names(state.jobs[job.name].placed)}, and is placed anew: the request has "
+        f"job {name} is known on {counted_names(state.jobs[name].placed)}, and is placed anew: the request has "
         "neither placement nor placed"
-        for job in wanted
-        if job.placement is None and not job.placed and job.name in state.jobs and state.jobs[job.name].placed
+        for name in anew
+        if name in state.jobs and state.jobs[name].placed
     ]
 
 
 def _beside(
-    asked: Search, kept: KeptJobs, seeds: tuple[int, ...], wanted: Sequence[PeriodicJob], notes: list[str]
+    asked: Search,
+    kept: KeptJobs,
+    seeds: tuple[int, ...],
+    wanted: Sequence[PeriodicJob],
+    own: Mapping[str, Sequence[PeriodicJob]],
+    notes: list[str],
 ) -> SearchAnswer:
     """Rank by what the new jobs cost themselves and those that run."""
-    jobs = on_nodes(without_kept(kept), wanted)
+    free = without_kept(kept)
+    placed = on_cluster(free, own)
+    jobs = placed[0][1] if placed else on_nodes(free, wanted)
     if asked.seed != seeds[0]:  # other hashes than those that are kept
         seeds = seeds_of(kept.cluster, asked.seed, len(seeds))
-        placed = [one.job for one in kept.jobs.values()]
-        kept = KeptJobs.none(kept.cluster, seeds).changed(with_links(kept.cluster, placed, seeds))
+        known = [one.job for one in kept.jobs.values()]
+        kept = KeptJobs.none(kept.cluster, seeds).changed(with_links(kept.cluster, known, seeds))
     ranking = RankingBeside(kept, seeds, jobs)
-    ranked = ranking.rank(asked.candidates, asked.generators or GENERATORS, asked.seed)
+    n = len(placed) or asked.candidates
+    ranked = ranking.rank(n, asked.generators or GENERATORS, asked.seed, placed=placed)
     rows = [ranking.row(one) for one in ranked]
     tree = {"schema": SCHEMA, "candidates": rows, "discarded": [], "notes": [*notes, *ranking.remarks(ranked)]}
     if sum(job.n_gpus for job in jobs) * len(rows) > _LARGE:
@@ -126,17 +148,24 @@ def _as_command(
     cluster: Cluster,
     jobs: Sequence[PeriodicJob],
     wanted: Sequence[PeriodicJob],
+    own: Mapping[str, Sequence[PeriodicJob]],
     notes: list[str],
     hashes: int,
 ) -> SearchAnswer:
     """Rank as ``commsim place`` does, with what the jobs cost those that have a placement."""
-    left, remarks, settings = on_nodes(cluster, jobs), list[Remark](), ScoreSettings(seed=asked.seed, hashes=hashes)
+    running = jobs[: len(jobs) - len(wanted)]
+    settings, remarks = ScoreSettings(seed=asked.seed, hashes=hashes), list[Remark]()
+    left = on_nodes(cluster, running if own else jobs)
     if asked.fail or asked.scale or asked.drain:
         cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings, asked.drain)
-    ranking = place_jobs(
-        cluster, left, n=asked.candidates, settings=settings, rank_by=asked.rank_by, loops=asked.loops,
-        check=asked.check or None, generators=asked.generators or GENERATORS, costs=True,
-    )  # fmt: skip
+    how: dict[str, Any] = {"settings": settings, "rank_by": asked.rank_by, "loops": asked.loops}
+    how["check"] = asked.check or None
+    if own:
+        ranking, left = _ranked_own(cluster, left, wanted, own, how), (*left, *wanted)
+    else:
+        ranking = place_jobs(
+            cluster, left, n=asked.candidates, generators=asked.generators or GENERATORS, costs=True, **how
+        )
     tree = ranking.to_dict()
     left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
     answer = {
@@ -145,3 +174,17 @@ def _as_command(
     }
     require_answer(answer)
     return SearchAnswer(answer, tuple(left[len(left) - len(wanted) :]))
+
+
+def _ranked_own(
+    cluster: Cluster,
+    running: Sequence[PeriodicJob],
+    wanted: Sequence[PeriodicJob],
+    own: Mapping[str, Sequence[PeriodicJob]],
+    how: Mapping[str, Any],
+) -> PlacementRanking:
+    """Rank placements of the request beside jobs that stay."""
+    if moved := [job.name for job in running if job.placement is None]:
+        raise InputError(f"job {moved[0]} has to be moved: name it in jobs, and its nodes in {KEY}")
+    placed = dict(on_cluster(cluster, {name: (*running, *new) for name, new in own.items()}))
+    return rank_placements(cluster, placed, new=[job.name for job in wanted], **how)

@@ -18,18 +18,18 @@ def _names_of(fields: TableFields, key: str) -> list[str]:
     return names
 
 
-def placement_of(fields: TableFields, n_gpus: int) -> tuple[str, ...] | None:
+def placement_of(fields: TableFields, n_gpus: int, key: str = "placement") -> tuple[str, ...] | None:
     """Return the node of each rank of a job in a file, None without; a name may count, such as ``h0-3x4``."""
-    if fields.raw("placement") is None:
+    if fields.raw(key) is None:
         return None
-    nodes: list[str] = _names_of(fields, "placement")
+    nodes: list[str] = _names_of(fields, key)
     names = nodes
     for read in (repeated_names, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
         names = names if len(names) == n_gpus else read(nodes)
     if len(names) != n_gpus:
         wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
         more = f": {kept_of(n_gpus)}" if len(names) > n_gpus else ""
-        fields.fail("placement", f"must name {wanted}, got {len(names)}{more}")
+        fields.fail(key, f"must name {wanted}, got {len(names)}{more}")
     return tuple(names)
 
 

@@ -52,7 +52,14 @@ class RankingBeside:
         self._base = [float((times.final / kept.period).sum()) for _, _, times in self._hashes]
         self._inner = between_switches(kept.cluster.network)
 
-    def rank(self, n: int, generators: Sequence[str], seed: int, longest: float = LONGEST) -> list[PlacementBeside]:
+    def rank(
+        self,
+        n: int,
+        generators: Sequence[str],
+        seed: int,
+        longest: float = LONGEST,
+        placed: Sequence[Placed] = (),
+    ) -> list[PlacementBeside]:
         """Return candidates, best first; those in which jobs lose time are simulated, as long as there is time.
 
         Parameters
@@ -66,9 +73,11 @@ class RankingBeside:
             Seed of candidates that are drawn.
         longest : float, s
             Time in which candidates are simulated, with the running jobs that they slow down.
+        placed : sequence of (str, sequence of PeriodicJob)
+            Candidates of one's own, which are then all. Default: those of the strategies.
         """
         cluster, asked = self._cluster, self._asked
-        placed = in_turn(cluster, asked, generators, n, seed, PATIENCE)
+        placed = placed or in_turn(cluster, asked, generators, n, seed, PATIENCE)
         n_wanted = n if any(job.placement is None for job in asked) else 0
         found = tried_with_more(cluster, asked, placed, self._tried, self._order, n_wanted, seed, PATIENCE)
         found.sort(key=self._order)

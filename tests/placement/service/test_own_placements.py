@@ -1,0 +1,79 @@
+"""Candidates of the client's own in one request: ranked as the same placements sent one by one, and reserved."""
+
+import pytest
+from place_service import row, running
+
+OWN = {"near": {"a": ["h0x2", "h1x2"]}, "far": {"a": ["h0-1x1", "h4-5x1"]}}
+ALWAYS = {"period": 100.0, "up": 100.0}  # the link of a rack has 50 Gb/s, of which a job sends 40
+
+
+@pytest.fixture
+def service():
+    with running() as service:
+        yield service
+
+
+def place(service, *jobs, **more):
+    return service.ask("POST", "/place", {"jobs": list(jobs), **more})
+
+
+@pytest.mark.parametrize("more", [{}, {"check": True}, {"rank_by": "min"}])
+def test_they_are_ranked_as_when_each_is_sent_alone(service, more):
+    old = row("old", 4, **ALWAYS, placement=["h2x2", "h6x2"], start_ms=0)
+    assert service.ask("POST", "/jobs", {"jobs": [old]})[0] == 200
+    status, answer = place(service, row("a", 4, **ALWAYS), placements=OWN, **more)
+    assert status == 200
+    assert [one["generator"] for one in answer["candidates"]] == ["near", "far"]
+    assert [one["cost"]["own"]["a"] for one in answer["candidates"]] == [1.0, 1.6]  # 80 of 50 Gb/s
+    for one in answer["candidates"]:
+        alone = place(service, row("a", 4, **ALWAYS, placement=OWN[one["generator"]]["a"]), **more)[1]["candidates"][0]
+        assert {key: one[key] for key in ("placement", "cost", "predicted_iteration_ms", "links")} == {
+            key: alone[key] for key in ("placement", "cost", "predicted_iteration_ms", "links")
+        }
+
+
+def test_without_known_jobs_and_with_a_job_that_has_a_place(service):
+    fixed = row("b", 4, **ALWAYS, placement=["h2x2", "h6x2"])
+    status, answer = place(service, row("a", 4, **ALWAYS), fixed, placements=OWN)
+    assert status == 200
+    assert [(one["generator"], one["slowdown"]) for one in answer["candidates"]] == [("near", 1.0), ("far", 1.6)]
+    assert [one["generator"] for one in place(service, row("a", 4), placements=OWN)[1]["candidates"]] == ["near", "far"]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_best_of_them_is_reserved(service, known):
+    if known:
+        service.ask("POST", "/jobs", {"jobs": [row("old", 4, **ALWAYS, placement=["h2x2", "h6x2"])]})
+    status, answer = place(service, row("a", 4, **ALWAYS), placements=OWN, reserve=True)
+    assert (status, answer["reserved"]["jobs"]) == (200, ["a"])
+    placed = {one["job"]: one["placed"] for one in service.ask("GET", "/jobs")[1]["jobs"]}
+    assert placed["a"] == answer["candidates"][0]["placement"]["a"]
+
+
+def test_a_known_job_may_stay_or_go(service):
+    service.ask("POST", "/jobs", {"jobs": [row("a", 4, **ALWAYS, placement=["h2x2", "h6x2"])]})
+    answer = place(service, "a", placements={"stay": {"a": ["h2x2", "h6x2"]}, "go": {"a": ["h2x2", "h3x2"]}})[1]
+    assert sorted(one["generator"] for one in answer["candidates"]) == ["go", "stay"]
+    assert answer["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("placements", "more", "status", "message"),
+    [
+        (OWN, {"candidates": 3}, 400, "candidates has no effect beside placements"),
+        (OWN, {"generators": ["packed"]}, 400, "generators has no effect beside placements"),
+        ({"x": {"b": ["h0x4"]}}, {}, 400, "placements.x.b is not a field here; known: a"),
+        ({"x": {}}, {}, 400, "placements.x.a is missing: 4 nodes, one per GPU"),
+        ({"x": {"a": ["h0x2"]}}, {}, 400, "placements.x.a must name 4 nodes"),
+        ({"x": {"a": ["h0x4"]}}, {}, 400, "placements.x: job a asks 4 GPUs of h0, which has 2"),
+        ({"x": {"a": ["h2x2", "h3x2"]}}, {}, 409, "placements.x: job a asks 2 GPUs of h2"),
+        ({"x": {"a": ["zz", "h3x3"]}}, {}, 400, "placements.x: job a is placed on zz"),
+        (OWN, {"drain": ["h0"]}, 409, "placements.near: job a asks 2 GPUs of h0"),
+        (OWN, {"drain": ["h2"]}, 400, "job old has to be moved: name it in jobs, and its nodes in placements"),
+        ({}, {}, 400, "placements"),
+    ],
+)
+def test_what_is_wrong_with_them_is_named(service, placements, more, status, message):
+    service.ask("POST", "/jobs", {"jobs": [row("old", 4, placement=["h2x2", "h6x2"])]})
+    got, answer = place(service, row("a", 4), placements=placements, **more)
+    assert (got, message in answer["error"]) == (status, True), answer
