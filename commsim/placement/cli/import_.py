@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.spec import SUFFIXES
 from commsim.core.units import parse_bandwidth, parse_time
+from commsim.placement.schedulers.file_kinds import kind_of_file
 from commsim.report.answer import Answer, Lines, remarks
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class PlaceImportConfig(Flags):
     """All flags of ``commsim place import``."""
 
     file: str = flag("file", help="file to read")
-    source: str = flag("--from", required=True, choices=FABRICS + MACHINES, help="format of the file")
+    source: str | None = flag("--from", choices=FABRICS + MACHINES, help="format of the file (default: detected)")
     output: str = flag(
         "-o", required=True, metavar="FILE",
         help="network (.toml, .json, .npz); with --gpus-per-host a cluster (.toml, .json), and its network beside it",
@@ -51,6 +53,8 @@ class PlaceImportConfig(Flags):
 
 def run(config: PlaceImportConfig) -> Answer:
     """Read a file of another tool, and write a network or a cluster."""
+    found = [] if config.source else [kind_of_file(config.file)]
+    config = dataclasses.replace(config, source=config.source or found[0])
     is_cluster = config.gpus_per_host is not None or config.source == "kube-nodes"
     output, suffixes = Path(config.output), (".toml", ".json") if is_cluster else SUFFIXES
     if output.suffix not in suffixes:
@@ -78,6 +82,7 @@ def run(config: PlaceImportConfig) -> Answer:
         wrote = f"{output} and {beside}"
     n_switches = int((network.kind == 1).sum())
     counts = f"{len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links"
+    said = [*(f"the format of {config.file} is {kind}" for kind in found), *said]
     return Answer([*remarks(Remark("read", one, needed=True) for one in said), Lines([f"{wrote}: {counts}"])])
 
 

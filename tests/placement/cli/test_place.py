@@ -469,6 +469,40 @@ def test_link_speeds_are_said_to_be_ignored(commsim, tmp_path):
     assert sorted(set(network.bandwidth.tolist())) == [12.5e9]
 
 
+@pytest.mark.parametrize(
+    "kind", ["slurm-conf", "slurm-yaml", "topograph-graph", "topograph-model", "kube-nodes", "nvidia-smi", "nccl-xml"]
+)
+def test_the_kind_of_a_file_is_found_by_what_is_in_it(commsim, cluster, tmp_path, kind):
+    file, rates = tmp_path / "file", RATES
+    if kind in ("nvidia-smi", "nccl-xml"):
+        gpus = "".join(f'<pci busid="0000:0{i}:00.0" class="0x030200"><gpu dev="{i}"/></pci>' for i in range(2))
+        file.write_text(BOX if kind == "nvidia-smi" else f'<system version="1"><cpu numaid="0">{gpus}</cpu></system>')
+        rates = ()
+    elif kind == "kube-nodes":
+        labels = {f"fabric.topograph.run/tier-{i}": f"s{i}" for i in range(2)}
+        node = {"kind": "Node", "metadata": {"name": "a", "labels": labels}}
+        node["status"] = {"allocatable": {"nvidia.com/gpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}
+        file.write_text(json.dumps({"apiVersion": "v1", "items": [node], "kind": "List"}))
+    else:
+        assert commsim("place", "export", cluster, "--to", kind, "-o", file).code == 0
+    out, named = tmp_path / "found.json", tmp_path / "named.json"
+    assert commsim("place", "import", file, *rates, "-o", out).code == 0, commsim.err
+    assert f"the format of {file} is {kind}" in commsim.out
+    assert commsim("place", "import", file, "--from", kind, *rates, "-o", named).code == 0
+    assert out.read_text().replace("found", "named") == named.read_text()
+
+
+def test_a_file_of_no_known_kind_is_told_what_it_is(commsim, tmp_path):
+    for text, said in (
+        ("no network\n", "unknown format"),
+        ("NodeName=n1\n", "the network is in topology.conf"),
+        ("", "an empty file"),
+        ("a,b\nh0,s0\n", "the format is cables, which --topology takes as it is"),
+    ):
+        (tmp_path / "file").write_text(text)
+        assert said in commsim.refuses("place", "import", tmp_path / "file", *RATES, "-o", tmp_path / "out.toml")
+
+
 def test_machines_are_imported_as_networks(commsim, tmp_path):
     (tmp_path / "box.txt").write_text(BOX)
     out = tmp_path / "box.json"
