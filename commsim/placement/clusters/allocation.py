@@ -12,7 +12,7 @@ from .contention.traffic import ClusterTraffic, Sharer
 from .gpu_pool import GpuPool
 from .machines import Machines
 from .models import Assumptions
-from .placement_choices import Placing, spreads
+from .placement_choices import Placing, seats_on, spreads, whole_spreads
 from .policy import Grant
 from .state import ClusterJobs, JobState, Spread, room
 
@@ -124,7 +124,8 @@ class Allocation:
             claimed = room(self.machines, self.work, self.running) if grant.order == "demand" else np.ones(free.size)
             ways = self._ways(state, free, grant, claimed)
         else:
-            ways = [other.spread] if other.running and other.beside is None and len(other.gpus) == grant.n_gpus else []
+            fits = other.running and other.beside is None and len(other.gpus) == grant.n_gpus
+            ways = [other.spread] if fits and self._is_whole(state, other.spread) else []
         if not ways:
             return
         spread = self._choose(state, grant.n_gpus, ways)
@@ -140,6 +141,16 @@ class Allocation:
     ) -> list[Spread]:
         """Candidates for a job's GPUs; one is left where none is ranked."""
         draw = np.random.default_rng([self._seed, state.index, state.starts, 1])
+        k = state.job.gpus_per_host
+        if self._placing in ("random", "shuffled") and k is not None:
+            count = np.bincount(self.machines.whole, weights=free)
+            fitting = np.flatnonzero(count >= k)
+            if len(fitting) < grant.n_gpus // k:
+                return []
+            chosen = draw.choice(fitting, grant.n_gpus // k, replace=False).tolist()
+            if self._placing == "random":
+                chosen.sort()
+            return [tuple(seat for one in chosen for seat in seats_on(self.machines, free, one, k))]
         if self._placing in ("random", "shuffled"):
             if int(free.sum()) < grant.n_gpus:
                 return []
@@ -149,8 +160,20 @@ class Allocation:
                 hosts.sort(key=lambda host: (self.machines.rack[host], host))
             return [tuple((host, int((seats == host).sum())) for host in hosts)]
         limit = CANDIDATES if self._placing in ("cassini", "drawn") else 1
-        ways = spreads(self.machines, free, grant.n_gpus, grant.order, claimed, limit)
+        asked = (grant.order, claimed, limit)
+        if k is None:
+            ways = spreads(self.machines, free, grant.n_gpus, *asked)
+        else:
+            ways = whole_spreads(self.machines, free, grant.n_gpus, k, *asked)
         return [ways[draw.integers(len(ways))]] if ways and self._placing == "drawn" else ways
+
+    def _is_whole(self, state: JobState, spread: Spread) -> bool:
+        """Whether a spread has the number of GPUs on each host that a job wants, if it wants one."""
+        if (k := state.job.gpus_per_host) is None:
+            return True
+        hosts, counts = (np.array(part) for part in zip(*spread, strict=True))
+        on = np.bincount(self.machines.whole[hosts], weights=counts)
+        return bool(np.isin(on, (0, k)).all())
 
     def _choose(self, state: JobState, gpus: int, ways: Sequence[Spread]) -> Spread:
         """Take one of the ways, and set the shift."""

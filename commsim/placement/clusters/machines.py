@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.names.nodes_and_links import host_names
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.value import Value
@@ -45,6 +46,8 @@ class Machines(Value):
         The fastest link out of each host; of a GPU in a machine with NICs, out of its machine.
     nics : int64[n_hosts]
         Number of its NICs, by which a job's rings leave: those of its machine, or 1.
+    whole : int64[n_hosts]
+        Number of the machine of a host that is one of its GPUs; otherwise each has its own.
     """
 
     cluster: Cluster
@@ -57,6 +60,7 @@ class Machines(Value):
     inference: NDArray[np.bool_]
     port: NDArray[np.float64]
     nics: NDArray[np.int64]
+    whole: NDArray[np.int64]
 
     @property
     def n_gpus(self) -> int:
@@ -114,6 +118,8 @@ def machines_of(cluster: Cluster, assumed: Assumptions) -> Machines:
     inference = np.array([name in assumed.inference for name in names])
     if inference.all():
         raise InputError("assumptions: all hosts belong to inference, and no GPU is left for jobs")
+    of_node = host_names(network)
+    _, whole = np.unique([of_node[i] for i in hosts.tolist()], return_inverse=True)
     links = [np.flatnonzero(network.src == i) for i in hosts]
     return Machines(
         cluster,
@@ -125,6 +131,7 @@ def machines_of(cluster: Cluster, assumed: Assumptions) -> Machines:
         np.array([kind.memory or math.inf for kind in kinds]),
         inference,
         *_ports(network, hosts),
+        whole,
     )
 
 

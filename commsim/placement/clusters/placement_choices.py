@@ -64,6 +64,41 @@ def spreads(
     list of Spread
         Empty without room.
     """
+    return _spreads(machines.rack, free, n, order, room, limit)
+
+
+def whole_spreads(
+    machines: Machines, free: NDArray[np.int64], n: int, k: int, order: Order, room: NDArray[np.float64], limit: int
+) -> list[Spread]:
+    """Find ways to place `n` workers with `k` on each host, as :func:`spreads`; the fullest hosts first.
+
+    Parameters
+    ----------
+    k : int
+        Workers on each host, or on each machine where the hosts are its GPUs; a divisor of `n`.
+    """
+    count, first = np.bincount(machines.whole, weights=free).astype(np.int64), _first_of(machines)
+    by_room = np.flatnonzero(count >= k)
+    by_room = by_room[np.argsort(count[by_room], kind="stable")]
+    at = first[by_room]
+    ways = _spreads(machines.rack[at], np.full(len(at), k, np.int64), n, order, room[at], limit)
+    made = [tuple(seat for one, _ in way for seat in seats_on(machines, free, int(by_room[one]), k)) for way in ways]
+    return list(dict.fromkeys(tuple(sorted(way)) for way in made)) if order == "fragments" else made
+
+
+def seats_on(machines: Machines, free: NDArray[np.int64], whole: int, k: int) -> Spread:
+    """Return the first `k` free GPUs of a host or of a machine, by its number in ``machines.whole``."""
+    return _take(free, np.flatnonzero(machines.whole == whole), k)
+
+
+def _first_of(machines: Machines) -> NDArray[np.intp]:
+    """Return the first host of each machine, by its number."""
+    return np.unique(machines.whole, return_index=True)[1]
+
+
+def _spreads(
+    rack: NDArray[np.int64], free: NDArray[np.int64], n: int, order: Order, room: NDArray[np.float64], limit: int
+) -> list[Spread]:
     if int(free.sum()) < n:
         return []
     if (free >= n).any():
@@ -75,7 +110,7 @@ def spreads(
         hosts = np.flatnonzero(free > 0)
         placement = _take(free, hosts[np.argsort(free[hosts], kind="stable")], n)
         ways[tuple(sorted(placement))] = None  # in the order of hosts, so that ring neighbours share a rack
-    for ordered in _orders(machines, free, n, order, room):
+    for ordered in _orders(rack, free, n, order, room):
         if len(ways) >= limit:
             break
         ways.setdefault(_take(free, ordered, n))
@@ -83,16 +118,16 @@ def spreads(
 
 
 def _orders(
-    machines: Machines, free: NDArray[np.int64], n: int, order: Order, room: NDArray[np.float64]
+    rack: NDArray[np.int64], free: NDArray[np.int64], n: int, order: Order, room: NDArray[np.float64]
 ) -> Iterator[NDArray[np.intp]]:
     """Hosts in the order in which they fill up, one way after the other."""
-    racks, where = np.unique(machines.rack, return_inverse=True)
+    racks, where = np.unique(rack, return_inverse=True)
     space = np.bincount(where, weights=free, minlength=len(racks))
     key = -room if order == "demand" else np.zeros(len(free))
     by_size = np.lexsort((np.arange(len(free)), -free, key))
     fits = np.flatnonzero(space >= n)
-    for rack in fits[np.argsort(space[fits], kind="stable")]:
-        hosts = by_size[where[by_size] == rack]
+    for one in fits[np.argsort(space[fits], kind="stable")]:
+        hosts = by_size[where[by_size] == one]
         yield hosts
         yield hosts[::-1]  # small hosts first: as many racks, other links
     largest = np.argsort(-space, kind="stable")

@@ -10,10 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from commsim.core.errors import InputError, PhysicsError
+from commsim.core.units import count_text
 
 from .allocation import Allocation
 from .machines import DAY, Machines
@@ -98,6 +100,7 @@ class _Replay:
         self._has_limits = machines.is_limited
         self._active: list[JobState] = []
         self._usable = ~machines.inference
+        self._is_by_host = any(job.gpus_per_host for job in jobs)
         self._began: dict[int, tuple[float, tuple[int, ...]]] = {}
         self._flow = (0.0, 0.0)
         self.stays: list[Stay] = []
@@ -153,6 +156,19 @@ class _Replay:
         self._allocation.stop(state)
         self._active.remove(state)
 
+    def _check(self, grants: object) -> None:
+        """Refuse what is no list of grants, and a number of GPUs that a job with so many on each host cannot have."""
+        kinds = set(map(type, grants)) if isinstance(grants, list) else {object}
+        of = cast("list[Grant]", grants)
+        if not all(issubclass(kind, Grant) for kind in kinds) or any(grant.n_gpus < 1 for grant in of):
+            raise InputError(
+                f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
+            )
+        for grant in of if self._is_by_host else ():
+            if (k := grant.state.job.gpus_per_host) and grant.n_gpus % k:
+                gives = f"gives {count_text(grant.n_gpus, 'GPU')} to {grant.state.job.name}, whose gpus_per_host is {k}"
+                raise InputError(f"{self.name} {gives}; policies that do not scale jobs keep it, such as --policy fifo")
+
     def _decide(self, is_round: bool) -> None:
         """Ask the policy, allocate GPUs, and bring all rates up to date."""
         allocation = self._allocation
@@ -165,11 +181,7 @@ class _Replay:
         usable = np.where(self._usable, self._machines.gpus, 0)
         view = View(self._clock.now, tuple(self._active), unchanged, usable, self._work, self._machines)
         grants = self._policy(view)
-        kinds = set(map(type, grants)) if isinstance(grants, list) else {object}
-        if not all(issubclass(kind, Grant) for kind in kinds) or any(grant.n_gpus < 1 for grant in grants):
-            raise InputError(
-                f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
-            )
+        self._check(grants)
         allocation.apply(grants, self._usable, self._clock.now)
         allocation.settle()
         # Where hosts have CPUs and memory to share out, each job that comes may slow down any other.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.units import count_text
 from commsim.placement.strategies.muri import group_time
 from commsim.training.sharing.periodic import PeriodicJob
 
@@ -185,17 +186,22 @@ class ClusterJobs:
         self._known: dict[tuple[object, ...], PeriodicJob] = {}
         self._rates: dict[tuple[object, ...], NDArray[np.float64]] = {}
         self.models: list[TrainedModel] = []
+        lasting = np.where(machines.inference, 0, machines.gpus)
+        on_each = np.bincount(machines.whole, weights=lasting)
         for job in jobs:
             if job.n_gpus > machines.n_gpus:
                 raise InputError(f"{job.name} wants {job.n_gpus} GPUs, but the cluster has {machines.n_gpus}")
+            if (k := job.gpus_per_host) is not None and (n := int((on_each >= k).sum())) < job.n_gpus // k:
+                wants = f"{k} GPUs on each of {job.n_gpus // k} hosts"
+                raise InputError(f"{job.name} wants {wants}, but {count_text(n, 'host')} of the cluster have so many")
             if job.model and job.model not in models:
                 raise InputError(f"{job.name} trains {job.model!r}, which is no model; known: {', '.join(models)}")
             self.models.append(models[job.model] if job.model else UNKNOWN)
         self.jobs = tuple(jobs)
 
-    def packed_hosts(self, gpus: int) -> int:
-        """Hosts that so many GPUs need at least."""
-        return math.ceil(gpus / self._machines.usual_gpus)
+    def packed_hosts(self, gpus: int, i: int) -> int:
+        """Hosts that so many GPUs of job `i` need at least."""
+        return math.ceil(gpus / min(self._machines.usual_gpus, self.jobs[i].gpus_per_host or gpus))
 
     def profile(self, i: int, gpus: int, n_hosts: int, gpu_type: str = "") -> PeriodicJob:
         """Periodic traffic of job `i`; what the trace gives as phases holds however the job is placed."""
@@ -213,12 +219,12 @@ class ClusterJobs:
         """Progress of job `i` per second without contention; on packed hosts unless their number is given."""
         job, noise = self.jobs[i], self.models[i].noise
         worth = gpus / job.n_gpus * (noise + job.n_gpus) / (noise + gpus)
-        return worth / self.profile(i, gpus, n_hosts or self.packed_hosts(gpus), gpu_type).period
+        return worth / self.profile(i, gpus, n_hosts or self.packed_hosts(gpus, i), gpu_type).period
 
     def rates(self, i: int, most: int) -> NDArray[np.float64]:
         """Return the progress of job `i` per second with 1, 2, ... `most` GPUs, as :meth:`rate`."""
         job = self.jobs[i]
-        key = (i if job.period else self.models[i].name, job.n_gpus, most)
+        key = (i if job.period else self.models[i].name, job.n_gpus, job.gpus_per_host, most)
         if key not in self._rates:
             self._rates[key] = np.array([self.rate(i, gpus) for gpus in range(1, most + 1)])
         return self._rates[key]
@@ -273,7 +279,7 @@ def side_by_side(work: ClusterJobs, a: JobState, b: JobState, n_hosts: int = 0) 
         return part, part
     together = group_time([first.stages, second.stages])
     gpus = a.job.n_gpus
-    alone = (work.profile(job.index, gpus, n_hosts or work.packed_hosts(gpus)).period for job in (a, b))
+    alone = (work.profile(job.index, gpus, n_hosts or work.packed_hosts(gpus, job.index)).period for job in (a, b))
     part_of_a, part_of_b = (min(1.0, period / together) for period in alone)
     return part_of_a, part_of_b
 

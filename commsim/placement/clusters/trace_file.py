@@ -3,9 +3,9 @@
 Columns: ``job, submit_s, gpus``; ``duration_s`` or ``iterations``; ``model``, or ``iter_time_ms`` with ``phases`` as in
 (offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``, or none of these where a model is to be
 drawn for each job, as for logs; and, as far as wanted, ``cpu, memory_GiB,
-deadline_s, min_gpus, max_gpus``. Columns ``own_NAME`` are the user's own, for policies of the user's own; so are all
-others where a file's own names of columns are given. ``gpus`` below 1 is a share of a GPU, which is read as a whole
-one, as in the readers of logs.
+deadline_s, min_gpus, max_gpus, gpus_per_host``. Columns ``own_NAME`` are the user's own, for policies of the user's
+own; so are all others where a file's own names of columns are given. ``gpus`` below 1 is a share of a GPU, which is
+read as a whole one, as in the readers of logs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from .trace_job import DRAWN, TraceJob
 NEEDED = ("job", "submit_s", "gpus")
 COLUMNS = (
     *NEEDED, "duration_s", "iterations", "model", "iter_time_ms", "phases",
-    "cpu", "memory_GiB", "deadline_s", "min_gpus", "max_gpus",
+    "cpu", "memory_GiB", "deadline_s", "min_gpus", "max_gpus", "gpus_per_host",
 )  # fmt: skip
+PER_HOST = "gpus_per_host"  # written only where a job has it
 OWN = "own_"
 GIB = 2.0**30
 MAX_JOBS = 1_000_000
@@ -89,8 +90,12 @@ def checked(jobs: Sequence[TraceJob], source: str | Path) -> tuple[TraceJob, ...
 def write_trace(path: str | Path, jobs: Sequence[TraceJob]) -> None:
     """Write a trace that :func:`read_trace` reads back; the file appears whole or not at all."""
     own = list(dict.fromkeys(name for job in jobs for name in job.own))
-    rows = ([*_cells(job), *(job.own.get(name, "") for name in own)] for job in jobs)
-    write_rows(path, ((*COLUMNS, *(OWN + name for name in own)), *rows))
+    more = [PER_HOST] if any(job.gpus_per_host for job in jobs) else []
+    rows = (
+        [*_cells(job), *(job.gpus_per_host for _ in more), *(job.own.get(name, "") for name in own)] for job in jobs
+    )
+    usual = [column for column in COLUMNS if column != PER_HOST]
+    write_rows(path, ((*usual, *more, *(OWN + name for name in own)), *rows))
 
 
 def _cells(job: TraceJob) -> list[object]:
@@ -141,6 +146,7 @@ def _job(row: CsvRow, shares: list[float]) -> TraceJob:
         row.whole("min_gpus", gpus),
         row.whole("max_gpus", gpus),
         {name[len(OWN) :]: row.text(name) for name in row.columns if name.startswith(OWN)},
+        row.whole(PER_HOST) if row.text(PER_HOST) else None,
     )
 
 

@@ -49,6 +49,8 @@ class TraceJob:
         Smallest and largest number of GPUs for policies that scale jobs; by default `n_gpus`.
     own : mapping of str to str
         Columns of the user's own, `own_NAME` of the file, by NAME: for policies of the user's own.
+    gpus_per_host : int, optional
+        Number of GPUs that it has on each of its hosts; policies that scale jobs leave its number of GPUs.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class TraceJob:
     min_gpus: int = 0
     max_gpus: int = 0
     own: Mapping[str, str] = field(default_factory=dict, hash=False)
+    gpus_per_host: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("min_gpus", "max_gpus"):
@@ -80,6 +83,10 @@ class TraceJob:
         self._require("gpus", 1 <= self.n_gpus <= MAX_GPUS, f"1..{MAX_GPUS}", self.n_gpus)
         self._require("min_gpus", 1 <= self.min_gpus <= self.n_gpus, f"1..{self.n_gpus}", self.min_gpus)
         self._require("max_gpus", self.n_gpus <= self.max_gpus <= MAX_GPUS, f"{self.n_gpus}..{MAX_GPUS}", self.max_gpus)
+        if (k := self.gpus_per_host) is not None:
+            self._require("gpus_per_host", k >= 1 and self.n_gpus % k == 0, f"a divisor of {self.n_gpus} GPUs", k)
+            if not self.min_gpus == self.n_gpus == self.max_gpus:
+                raise InputError(f"{self.name}: gpus_per_host goes with one number of GPUs, not min_gpus and max_gpus")
         for name in ("cpu", "memory"):
             value = getattr(self, name)
             self._require(name, 0 <= value < math.inf, "0 or more", value)

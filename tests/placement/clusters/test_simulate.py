@@ -27,6 +27,35 @@ def busy_trace(n=40, seed=5):
     return poisson(32, names, n, 1.5, seed, days=0.5, mean_gpus=6.0, max_gpus=32, deadlines=0.3, elastic=0.4)
 
 
+@pytest.mark.parametrize(
+    ("policy", "placing"), [*((name, "packed") for name in POLICIES), *(("fifo", placing) for placing in PLACINGS)]
+)
+def test_a_number_of_gpus_on_each_host_is_kept(replay, policy, placing):
+    """``gpus_per_host`` of jobs to be placed was no column of a trace."""
+    machines = replay.machines()
+    jobs = [
+        TraceJob(f"j{i}", 600.0 * i, n, 3600.0, model="resnet50", gpus_per_host=k)
+        for i, (n, k) in enumerate([(3, None), (8, 4), (4, 2), (6, 3), (8, 4), (1, None), (4, 1), (8, 2)])
+    ]
+    if policy in ("afs", "elasticflow", "optimus", "pollux"):  # hand out one GPU after the other
+        with pytest.raises(InputError, match=f"{policy} gives .* whose gpus_per_host is .; policies that do not scale"):
+            simulate_cluster(machines, jobs, policy, assumed=replay.assumed)
+        return
+    outcome = simulate_cluster(machines, jobs, policy, placing=placing, assumed=replay.assumed, seed=1)
+    last = np.cumsum(machines.gpus)
+    assert {stay.job for stay in outcome.stays} == {*range(len(jobs))}
+    for stay in outcome.stays:
+        if (k := jobs[stay.job].gpus_per_host) is not None:
+            _, counts = np.unique(np.searchsorted(last, stay.gpus, side="right"), return_counts=True)
+            assert set(counts.tolist()) == {k}
+
+
+def test_more_hosts_than_have_so_many_gpus_are_refused(replay):
+    job = TraceJob("a", 0.0, 30, 60.0, model="resnet50", gpus_per_host=10)
+    with pytest.raises(InputError, match="a wants 10 GPUs on each of 3 hosts, but 0 hosts of the cluster have so many"):
+        simulate_cluster(replay.machines(), [job], "fifo", assumed=replay.assumed)
+
+
 @pytest.mark.sample(6)
 @pytest.mark.sample(1, each="policy")
 @pytest.mark.slow

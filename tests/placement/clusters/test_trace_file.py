@@ -138,3 +138,20 @@ def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
     (tmp_path / "trace.csv").write_bytes(HEAD.encode() + b"\xff\xfe,0,1,1,vgg16\n")
     with pytest.raises(InputError, match="not UTF-8"):
         read_trace(tmp_path / "trace.csv")
+
+
+def test_a_number_of_gpus_on_each_host_is_read_and_written_back(tmp_path):
+    text = HEAD.strip() + ",gpus_per_host\na,0,8,60,vgg16,4\nb,1,2,60,vgg16,\n"
+    jobs = read_trace(write(tmp_path, text))
+    assert [job.gpus_per_host for job in jobs] == [4, None]
+    write_trace(tmp_path / "again.csv", jobs)
+    assert read_trace(tmp_path / "again.csv") == jobs
+    for row, message in (
+        ("a,0,8,60,vgg16,3\n", "gpus_per_host must be a divisor of 8 GPUs, got 3"),
+        ("a,0,8,60,vgg16,0\n", "gpus_per_host must be a divisor of 8 GPUs, got 0"),
+        ("a,0,8,60,vgg16,x\n", "gpus_per_host"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_trace(write(tmp_path, HEAD.strip() + ",gpus_per_host\n" + row))
+    with pytest.raises(InputError, match="gpus_per_host goes with one number of GPUs, not min_gpus and max_gpus"):
+        read_trace(write(tmp_path, HEAD.strip() + ",gpus_per_host,max_gpus\na,0,8,60,vgg16,4,16\n"))
