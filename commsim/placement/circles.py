@@ -20,6 +20,7 @@ MAX_ANGLES = 1440
 QUANTUM = 1e-3
 # Seconds: the longest perimeter.
 LONGEST = 10.0
+_CELLS = 2**20  # phases times points in time whose rates are found at once
 _LEAST_POSITIONS = 24  # of the job with the shortest period, unless the number of angles runs out
 
 
@@ -204,13 +205,17 @@ def mean_rates(
     if not rows:
         return demand
     owner = np.array([j for j, _ in rows])
-    stretch = period / np.array([job.period for job in jobs])
-    offset, duration, rate = np.array([(phase.offset, phase.duration, phase.rate) for _, phase in rows]).T[:, :, None]
-    offset, duration = offset * stretch[owner, None], duration * stretch[owner, None]
-    rounds = np.floor((edges - offset) / period[owner, None])
-    late = edges - offset - rounds * period[owner, None]
-    on = np.diff(rounds * duration + np.minimum(late, duration), axis=1)  # seconds of the phase, from edge to edge
-    np.add.at(demand, owner, rate * np.maximum(on, 0.0))
+    stretch = (period / np.array([job.period for job in jobs]))[owner]
+    table = np.array([(phase.offset * more, phase.duration * more, phase.rate, period[j])
+                      for (j, phase), more in zip(rows, stretch.tolist(), strict=True)])  # fmt: skip
+    at_once = max(1, _CELLS // len(edges))
+    for first in range(0, len(rows), at_once):
+        part = slice(first, first + at_once)
+        offset, duration, rate, length = table[part].T[:, :, None]
+        rounds = np.floor((edges - offset) / length)
+        late = edges - offset - rounds * length
+        on = np.diff(rounds * duration + np.minimum(late, duration), axis=1)  # seconds of the phase, from edge to edge
+        np.add.at(demand, owner[part], rate * np.maximum(on, 0.0))
     return demand / np.diff(edges)
 
 

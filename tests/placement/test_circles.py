@@ -1,6 +1,7 @@
 """Unified circles: common multiples, exact averages, and what rounding does."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -129,3 +130,13 @@ def test_the_least_and_the_most_angles_are_legal(angles: int) -> None:
     assert unify((FORTY,), step=FORTY.period / angles).n_angles == angles
     with pytest.raises(InputError, match="a circle is cut into"):
         unify((FORTY,), angles=0 if angles == 1 else angles + 1)
+
+
+def test_many_phases_on_a_fine_circle_take_little_memory() -> None:
+    jobs = [job(200, *((10 * i, 5, 1.0) for i in range(19)))] * 5
+    edges = np.linspace(-0.2, 0.2, 2**16)
+    tracemalloc.start()
+    rates = mean_rates(jobs, np.full(5, 0.2), edges)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 40 * rates.nbytes  # all phases at once: about 95
