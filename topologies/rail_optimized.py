@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass
+
 import numpy as np
 
 from commsim.core.errors import InputError
@@ -15,6 +18,7 @@ from .uplinks import CableOptions, Cables, Tier, lay
 
 # Machines under one set of leaves, at most: a scalable unit of DGX H100, whose leaves have 64 ports, half of them down.
 UNIT = 32
+PODS = Tier("rail_optimized", "spine", "core switch", "cores_per_spine", "uplinks_per_core", "pod_")
 
 
 @topology(sized_by=("n_hosts",), holds_machines=True)
@@ -66,7 +70,9 @@ def rail_optimized(
     latency : float, s
         Latency of each link outside of the machines.
     groups_per_pod : int, optional
-        Groups whose leaves share spines; a divisor of the number of groups. By default all, without a third tier.
+        Groups whose leaves share spines; a divisor of the number of groups. By default all, without a third tier. Where
+        spines of `switch_ports` have too few ports for all, and their number is not given, the divisor with the fewest
+        switches.
     cores_per_spine : int, optional
         Core switches that each spine is cabled to, with pods; by default as many as a spine has cables up.
     pod_oversubscription : float, optional
@@ -117,27 +123,10 @@ def rail_optimized(
     require_at_least("rail_optimized", 1, **{key: count for key, count in counts.items() if count is not None})
     group = min(group, n_hosts)
     n_groups = -(-n_hosts // group)
-    pod = n_groups if groups_per_pod is None else groups_per_pod
-    if n_groups % pod:
-        raise InputError(f"rail_optimized needs groups_per_pod to divide the {n_groups} groups, got {pod}")
-    n_pods = n_groups // pod
     asked_of_pods = CableOptions(cores_per_spine, uplinks_per_core, pod_oversubscription, pod_uplink_bandwidth)
-    if n_pods == 1 and asked_of_pods != CableOptions():
-        raise InputError("rail_optimized has core switches only with pods: give groups_per_pod below the groups")
-    leaf_up = lay(RAILS, group * rate, rate, options, is_full=True)
-    if switch_ports is not None and n_spines is None and uplinks_per_spine is None:
-        ports_down = switch_ports if n_pods == 1 else switch_ports / (1 + 1 / (pod_oversubscription or 1.0))
-        leaf_up = fewest_above(leaf_up, pod * rails, ports_down)
-    below = pod * rails * leaf_up.per_pair * leaf_up.rate
-    pods = Tier("rail_optimized", "spine", "core switch", "cores_per_spine", "uplinks_per_core", "pod_")
-    spine_up = Cables(0, 0, 1.0) if n_pods == 1 else lay(pods, below, leaf_up.rate, asked_of_pods, is_full=True)
-    if switch_ports is not None:
-        if n_pods > 1 and cores_per_spine is None and uplinks_per_core is None:
-            spine_up = fewest_above(spine_up, n_pods, switch_ports)
-        down, across = pod * rails * leaf_up.per_pair, n_pods * spine_up.per_pair
-        spine_ports = down + spine_up.n_above * spine_up.per_pair
-        ports = {"leaf": group + leaf_up.n_above * leaf_up.per_pair, "spine": spine_ports, "core switch": across}
-        require_ports("rail_optimized", ports, switch_ports)
+    tiers = _Tiers(n_groups, group, rails, rate, options, asked_of_pods, switch_ports)
+    pod, leaf_up, spine_up = tiers.laid(groups_per_pod)
+    n_pods = n_groups // pod
     n_ports, n_leaves, all_spines = n_hosts * rails, n_groups * rails * planes, n_pods * planes * leaf_up.n_above
     leaf_cables, spine_cables = leaf_up.n_above * leaf_up.per_pair, spine_up.n_above * spine_up.per_pair
     n_cables = n_ports * planes + n_leaves * leaf_cables + all_spines * spine_cables
@@ -166,6 +155,73 @@ def rail_optimized(
         left_out=", ".join(filter(None, (leaf_up.left_out, spine_up.left_out))),
     )  # fmt: skip
     return attach_machines(fabric, machine)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiers:
+    """The tiers above the machines: how many groups share spines, and the cables up from leaves and from spines."""
+
+    n_groups: int
+    group: int
+    rails: int
+    rate: float
+    options: CableOptions
+    of_pods: CableOptions
+    ports: int | None
+
+    def laid(self, groups_per_pod: int | None) -> tuple[int, Cables, Cables]:
+        """Return the groups of a pod and both sets of cables; without `groups_per_pod`, a third tier only if needed."""
+        pod = self.n_groups if groups_per_pod is None else groups_per_pod
+        if self.n_groups % pod:
+            raise InputError(f"rail_optimized needs groups_per_pod to divide the {self.n_groups} groups, got {pod}")
+        is_derived = groups_per_pod is None and self._is_fewest
+        if is_derived and self._spine_ports(pod, *self._cables(pod)) > (self.ports or 0):
+            pod = self._fitting_pod()
+        if pod == self.n_groups and self.of_pods != CableOptions():
+            raise InputError("rail_optimized has core switches only with pods: give groups_per_pod below the groups")
+        leaf_up, spine_up = self._cables(pod)
+        self._require_ports(pod, leaf_up, spine_up)
+        return pod, leaf_up, spine_up
+
+    @property
+    def _is_fewest(self) -> bool:
+        """Whether spines are as few as have ports for all cables."""
+        return self.ports is not None and self.options.n_above is None and self.options.per_pair is None
+
+    def _fitting_pod(self) -> int:
+        """Return the groups of a pod with the fewest switches, of those that fit; 1 if none does."""
+        switches = {}
+        for pod in (n for n in range(self.n_groups // 2, 0, -1) if self.n_groups % n == 0):
+            with contextlib.suppress(InputError):  # too few ports, or no cables of the ratio
+                leaf_up, spine_up = self._cables(pod)
+                self._require_ports(pod, leaf_up, spine_up)
+                switches[pod] = leaf_up.n_above * (self.n_groups // pod + spine_up.n_above)
+        return min(switches, key=lambda pod: switches[pod], default=1)
+
+    def _cables(self, pod: int) -> tuple[Cables, Cables]:
+        n_pods = self.n_groups // pod
+        leaf_up = lay(RAILS, self.group * self.rate, self.rate, self.options, is_full=True)
+        if self.ports is not None and self._is_fewest:
+            down = self.ports if n_pods == 1 else self.ports / (1 + 1 / (self.of_pods.oversubscription or 1.0))
+            leaf_up = fewest_above(leaf_up, pod * self.rails, down)
+        if n_pods == 1:
+            return leaf_up, Cables(0, 0, 1.0)
+        below = pod * self.rails * leaf_up.per_pair * leaf_up.rate
+        spine_up = lay(PODS, below, leaf_up.rate, self.of_pods, is_full=True)
+        if self.ports is not None and self.of_pods.n_above is None and self.of_pods.per_pair is None:
+            spine_up = fewest_above(spine_up, n_pods, self.ports)
+        return leaf_up, spine_up
+
+    def _spine_ports(self, pod: int, leaf_up: Cables, spine_up: Cables) -> int:
+        return pod * self.rails * leaf_up.per_pair + spine_up.n_above * spine_up.per_pair
+
+    def _require_ports(self, pod: int, leaf_up: Cables, spine_up: Cables) -> None:
+        if self.ports is None:
+            return
+        ports = {"leaf": self.group + leaf_up.n_above * leaf_up.per_pair,
+                 "spine": self._spine_ports(pod, leaf_up, spine_up),
+                 "core switch": self.n_groups // pod * spine_up.per_pair}  # fmt: skip
+        require_ports("rail_optimized", ports, self.ports)
 
 
 def _unit(n_hosts: int) -> int:

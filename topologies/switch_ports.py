@@ -17,11 +17,11 @@ MOST_PORTS = 2048  # of any switch
 # What takes fewer ports of a switch, of a topology or of all.
 HINTS = {
     "rail_optimized leaf": "give a smaller hosts_per_group",
-    "rail_optimized spine": "give groups_per_pod, for a third tier",
+    "rail_optimized spine": "give a smaller groups_per_pod, or a larger switch_ports",
     "core switch": "give fewer uplinks_per_core", "leaf": "give a smaller hosts_per_leaf",
     "switch of a rack": "give a smaller hosts_per_rack", "rack": "give a smaller hosts_per_rack",
     "pod switch": "give fewer racks_per_pod", "three_tier core switch": "give fewer pods, or more n_cores",
-    "spine": "give fewer leaves, or take three_tier or rail_optimized, which have a third tier",
+    "spine": "give fewer leaves, or take rail_optimized or fat_tree, which have a third tier",
 }  # fmt: skip
 
 

@@ -200,6 +200,13 @@ def switches_of(network):
             {"n_hosts": 512, "groups_per_pod": 4},
             {"leaf": (128, 64, 64), "spine": (128, 64, 64), "core": (64, 64, 64)},
         ),
+        # more leaves than a spine has ports have a third tier, whether or not pods are named
+        ({"n_hosts": 512}, {"leaf": (128, 64, 64), "spine": (128, 64, 64), "core": (64, 64, 64)}),
+        ({"n_hosts": 320}, {"leaf": (80, 64, 64), "spine": (80, 64, 64), "core": (64, 40, 40)}),
+        (
+            {"n_hosts": 320, "pod_oversubscription": 2.0},
+            {"leaf": (80, 64, 64), "spine": (64, 60, 60), "core": (32, 40, 40)},
+        ),
     ],
 )
 def test_switches_of_64_ports_are_as_few_as_carry_all_cables(arguments, switches):
@@ -227,7 +234,12 @@ def test_ports_run_as_fast_as_the_nics_unless_told_otherwise():
             {"n_hosts": 64, "hosts_per_group": 32, "switch_ports": 40},
             "a leaf needs 64 ports, got switch_ports=40; give a smaller hosts_per_group",
         ),
-        ({"n_hosts": 512, "switch_ports": 64}, "a spine needs 128 ports, got switch_ports=64; give groups_per_pod"),
+        (
+            {"n_hosts": 320, "switch_ports": 64, "groups_per_pod": 5},
+            "a spine needs 80 ports, got switch_ports=64; give a smaller groups_per_pod",
+        ),
+        ({"n_hosts": 320, "switch_ports": 64, "n_spines": 32}, "a spine needs 80 ports, got switch_ports=64"),
+        ({"n_hosts": 64, "switch_ports": 8}, "a spine needs 16 ports, got switch_ports=8; .* larger switch_ports"),
         ({"n_hosts": 2, "planes": 0}, "planes of at least 1"),
         ({"n_hosts": 2, "oversubscription": 3.0}, r"is 0.6667 cables .* up from each leaf; .*: 2:1 .* and 1:1"),
         ({"n_hosts": 2, "oversubscription": 0.0}, "needs a positive oversubscription, got 0.0"),
