@@ -175,7 +175,7 @@ def test_list_takes_one_name(commsim):
     rows = commsim.results("topo", "list", "rail_optimized")["results"]
     assert [row["topology"] for row in rows] == ["rail_optimized"]
     assert "unknown topology 'rail'; did you mean rail_optimized?" in commsim.refuses("topo", "list", "rail")
-    assert "a preset (commsim topo presets): dgx-a100, dgx-h100" in commsim.refuses("topo", "list", "dgx")
+    assert "a preset (commsim topo presets): dgx-a100, dgx-b200" in commsim.refuses("topo", "list", "dgx")
 
 
 def test_the_parameters_of_a_machine_are_listed_and_its_links_named(commsim):

@@ -126,8 +126,28 @@ def test_what_is_no_machine_or_does_not_fit_is_refused(text, message):
 
 
 def test_an_unknown_preset_lists_the_known_ones():
-    with pytest.raises(InputError, match=r"unknown preset 'quux'; known: .*, dgx-a100, dgx-h100"):
+    with pytest.raises(InputError, match=r"unknown preset 'quux'; known: .*, dgx-a100, dgx-b200"):
         PRESETS["quux"]
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "facts", "nic"),
+    [
+        ("dgx-h200", "hgx-h200", {"gpu": "hopper", "net": "infiniband"}, "400Gbps"),
+        ("dgx-b200", "hgx-b200", {"gpu": "blackwell", "net": "infiniband"}, "400Gbps"),
+        ("dgx-b300", "hgx-b300", {"gpu": "blackwell", "net": "infiniband"}, "800Gbps"),
+        ("ndv5-h200", "ndv5", {"gpu": "hopper", "net": "infiniband"}, "400Gbps"),
+        ("p5e", "p5", {"gpu": "hopper", "net": "efa", "cpu": "amd"}, "400Gbps"),
+        ("p5en", "p5", {"gpu": "hopper", "net": "efa", "cpu": "intel"}, "400Gbps"),
+        ("p6-b200", "hgx-b200", {"gpu": "blackwell", "net": "efa", "cpu": "intel"}, "400Gbps"),
+        ("a3-ultra", "hgx-h200", {"gpu": "hopper", "net": "roce", "cpu": "intel"}, "400Gbps"),
+    ],
+)
+def test_a_machine_by_the_name_that_its_maker_or_provider_gives_it(name, like, facts, nic):
+    preset, model = PRESETS[name], PRESETS[like]
+    assert facts.items() <= preset.hardware.items()
+    assert dict(preset.arguments) == dict(model.arguments)
+    assert {rate.parameter: rate.spec for rate in preset.rates}["nic"] == nic
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment" and "tpu" not in name])
