@@ -167,7 +167,7 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
 
     @app.exception_handler(HTTPException)
     async def by_framework(request: Request, error: HTTPException) -> Response:
-        allowed = f"; it takes {of}" if (of := (error.headers or {}).get("allow")) else ""
+        allowed = f"; it takes {of}" if (of := (error.headers or {}).get("Allow")) else ""
         text = f"{request.method} {shorten(printable(request.url.path))}: {error.detail}{allowed}"
         return refused(error.status_code, text, error.headers)
 

@@ -88,7 +88,8 @@ class Guard:
                 raise HTTPException(408, f"a body must arrive within {seconds:g} s") from None
             held += (size := len(message.get("body", b"")))
             self._held += size
-            if self._held > HELD_BODIES * self._limits.body_bytes:
+            most = HELD_BODIES * self._limits.body_bytes
+            if self._held > most and held > most // MAX_CONNECTIONS:  # each connection has its part of as much again
                 raise HTTPException(503, "too many large requests at once; try again", {"Retry-After": "1"})
             return message
 

@@ -158,6 +158,10 @@ def _as_command(
     left = on_nodes(cluster, running if own else jobs)
     if asked.fail or asked.scale or asked.drain:
         cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings, asked.drain)
+    if asked.reserve and (away := [job.name for job in left[: len(running)] if job.placement is None]):
+        raise InputError(
+            f"request: job {away[0]} has to be moved, and the reservation would leave it where it is: name it in jobs"
+        )
     how: dict[str, Any] = {"settings": settings, "rank_by": asked.rank_by, "loops": asked.loops}
     how["check"] = asked.check or None
     if own:

@@ -57,6 +57,21 @@ def test_a_known_job_may_stay_or_go(service):
     assert answer["notes"] == []
 
 
+def test_a_reservation_does_not_leave_a_job_that_has_to_be_moved(service):
+    """The answer had it elsewhere, and the service knew it on the drained host."""
+    service.ask("POST", "/jobs", {"jobs": [row("old", 4, placement=["h2x2", "h6x2"])]})
+    status, answer = place(service, row("a", 4), drain=["h2"], reserve=True)
+    assert (status, "job old has to be moved" in answer["error"]) == (400, True)
+    status, answer = place(service, "old", row("a", 4), drain=["h2"], reserve=True)
+    assert (status, answer["reserved"]["jobs"]) == (200, ["old", "a"])
+    assert "h2" not in {node for one in service.ask("GET", "/jobs")[1]["jobs"] for node in one["placed"]}
+
+
+def test_an_address_says_which_methods_it_takes(service):
+    status, answer = service.ask("GET", "/place")
+    assert (status, answer["error"]) == (405, "GET /place: Method Not Allowed; it takes POST")
+
+
 @pytest.mark.parametrize(
     ("placements", "more", "status", "message"),
     [
