@@ -18,9 +18,11 @@ from commsim.core.files.whole_files import read_any
 from commsim.core.network import Network
 from commsim.core.network_queries import levels_from
 from commsim.core.remark import Remark
+from commsim.core.spec import SUFFIXES
 from commsim.core.units import count_text
 from commsim.core.value import Value, freeze
 from commsim.prediction.network_tables import MAX_GPUS, read_hosts, read_topology
+from topologies import TOPOLOGIES
 
 _MAX_NAMES = 8
 
@@ -102,7 +104,7 @@ def read_cluster(path: ClusterLike) -> Cluster:
         return path
     if not isinstance(path, (str, PathLike, Mapping)):
         raise wrong_kind("cluster", "a Cluster, the path of its file, or its tables as a dict", path)
-    tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (read_any(Path(path)), Path(path))
+    tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (_read_tables(Path(path)), Path(path))
     if not isinstance(tree, dict):
         raise InputError(f"{path}: a list, as of jobs, in place of the table of a cluster; the order is CLUSTER JOBS")
     top = TableFields(tree, path)
@@ -113,6 +115,22 @@ def read_cluster(path: ClusterLike) -> Cluster:
     )  # `inside` is of runs: no phase of a job is on links inside of a host
     with located(path):
         return Cluster(network, told.gpus, told.busy, told.block_sizes, told.labels)
+
+
+def _read_tables(path: Path) -> Any:
+    """Read the file of a cluster; a network in its place is refused with the tables that name it."""
+    try:
+        return read_any(path)
+    except InputError as error:
+        name = str(path).partition(":")[0].rpartition("@")[2]
+        is_other = path.suffix not in SUFFIXES and "not JSON" in str(error)
+        key = "file" if is_other else "spec" if name in TOPOLOGIES else ""
+        if not key:
+            raise
+        tables = f'{key} = "{path}" under [topology], and gpus = 8 under [hosts]'
+        raise InputError(
+            f"{path}: {str(error).removeprefix(f'{path}: ')}; a cluster is a .toml file: {tables}"
+        ) from None
 
 
 def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -> tuple[Cluster, list[Remark]]:

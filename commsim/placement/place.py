@@ -15,7 +15,7 @@ from .affected import after_faults
 from .cluster import ClusterLike, read_cluster
 from .link_classes import Scores, ScoreSettings
 from .node_names import on_nodes
-from .ranked.job_costs import RunningJobs, new_in, new_jobs, running_beside
+from .ranked.job_costs import RunningJobs, new_and_older, new_in, running_beside
 from .ranked.ranked_placements import NOTHING_LOST, ranked
 from .ranking import PlacementRanking
 from .scored_placements import in_turn, with_least_work
@@ -48,6 +48,7 @@ def place_jobs(
     scale: Sequence[str] = (),
     drain: Sequence[str] = (),
     costs: bool | None = None,
+    new: Sequence[str] | None = None,
 ) -> PlacementRanking:
     """Rank ways to place jobs by what the network thinks of them.
 
@@ -91,6 +92,9 @@ def place_jobs(
         Say what new jobs (:func:`.new_jobs`) cost, themselves and those that run
         (:attr:`.PlacementCandidate.cost`). By default where some jobs are newer than others; with True all are new
         where none is.
+    new : sequence of str
+        Names of the new jobs, as in :func:`rank_placements`; all without a placement are. By default
+        :func:`.new_jobs` finds them.
 
     Returns
     -------
@@ -119,20 +123,20 @@ def place_jobs(
     remarks: list[Remark] = []
     if fail or scale or drain:
         cluster, jobs, remarks = after_faults(cluster, jobs, fail, scale, settings, drain)
-    new = {job.name for job in new_jobs(jobs)}
-    running = RunningJobs(cluster, [job for job in jobs if new and job.name not in new], settings)
+    newer, older = new_and_older(jobs, new)
+    running = RunningJobs(cluster, older, settings)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
     left_out = 0
     if is_usual and loops != "literal" and rank_by == "slowdown":
         placed, left_out = with_least_work(cluster, placed, Scores(jobs, settings))
     n_wanted = n_wanted - left_out if n_wanted else 0
-    least = running.least(len(new)) if n_wanted else NOTHING_LOST
+    least = running.least(len(newer)) if n_wanted else NOTHING_LOST
     ranking = ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted, least)
     if left_out:
         text = f"{count_text(left_out, 'placement')} not ranked, whose jobs meet on more links than in the others"
         remarks.append(Remark("not-ranked", text, details=f"--candidates {2 * n} ranks such placements, too"))
-    if costs or (costs is None and new):
+    if costs or (costs is None and newer):
         ranking = running.with_costs(ranking)
     return replace(ranking, remarks=(*remarks, *ranking.remarks))
 

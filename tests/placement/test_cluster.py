@@ -45,6 +45,19 @@ def test_a_file_of_another_tool_is_a_network_as_in_a_specification(tmp_path: Pat
             read_cluster(write(tmp_path, f'[topology]\nfile = "{name}"\n[hosts]\ngpus = 8\n'))
 
 
+def test_a_network_in_place_of_a_cluster_is_told_its_tables(tmp_path: Path) -> None:
+    """It was ``No such file or directory``, or ``Expecting value: line 1 column 1``."""
+    spec = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"
+    for name in (spec, "dgx-h100@star:machines=2"):
+        with pytest.raises(InputError, match=re.escape(f'a cluster is a .toml file: spec = "{name}" under [topology]')):
+            read_cluster(name)
+    (tmp_path / "cables.csv").write_text("a,b\n")
+    with pytest.raises(InputError, match=r'cables.csv: not JSON: .*; a cluster is a .toml file: file = ".*cables.csv"'):
+        read_cluster(tmp_path / "cables.csv")
+    with pytest.raises(InputError, match=r"absent: No such file or directory$"):
+        read_cluster(tmp_path / "absent")
+
+
 def test_jobs_in_place_of_a_cluster_and_an_empty_file_are_told(tmp_path: Path) -> None:
     jobs, empty = tmp_path / "jobs.json", tmp_path / "empty.log"
     jobs.write_text("[]")

@@ -174,7 +174,15 @@ def blamed(path: Path) -> Iterator[None]:
         if isinstance(error, SyntaxError):
             text = error.msg
         kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        raise InputError(f"{path}{f', line {line}' if line else ''}: {kind}{text}") from None
+        has = _attributes(error.obj) if isinstance(error, AttributeError) else ""
+        raise InputError(f"{path}{f', line {line}' if line else ''}: {kind}{text}{has}") from None
+
+
+def _attributes(of: object) -> str:
+    """Return what a value of ours has, for an own file that asks for something else."""
+    if not type(of).__module__.startswith("commsim."):
+        return ""
+    return f"; it has {', '.join(name for name in dir(of) if not name.startswith('_'))}"
 
 
 def _split(rest: str) -> tuple[str | None, str]:

@@ -261,7 +261,8 @@ def refused_by_name(path: str | Path) -> Iterator[None]:
     except InputError:
         raise
     except ValueError as error:
-        raise InputError(f"{path}: {first_line(error)}") from None
+        what = "not JSON: " if isinstance(error, json.JSONDecodeError) else ""
+        raise InputError(f"{path}: {what}{first_line(error)}") from None
 
 
 def _unpacked(data: bytes, path: Path, limit: int) -> bytes:

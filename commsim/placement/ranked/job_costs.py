@@ -30,6 +30,23 @@ def new_jobs(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:
     return []
 
 
+def new_and_older(jobs: Sequence[PeriodicJob], new: Sequence[str] | None) -> tuple[list[str], list[PeriodicJob]]:
+    """Return the names of the new jobs, by default those of :func:`new_jobs`, and the jobs that run.
+
+    Raises
+    ------
+    InputError
+        If `new` names no job of them, or one that it leaves out has no placement.
+    """
+    if new is None:
+        names = [job.name for job in new_jobs(jobs)]
+        return names, [job for job in jobs if names and job.name not in names]
+    older = running_beside({"jobs": jobs}, new)
+    if waiting := [job.name for job in older if job.placement is None]:
+        raise InputError(f"new: job {waiting[0]} has no placement, and is new, too")
+    return list(new), older if new else []
+
+
 def new_in(placed: Mapping[str, Sequence[PeriodicJob]]) -> list[str]:
     """Return the names of the new jobs of one's own placements.
 

@@ -3,6 +3,7 @@
 import pytest
 
 import commsim as cs
+from commsim.core.errors import InputError
 from commsim.placement.ranked.job_costs import new_jobs
 
 CLUSTER = {
@@ -59,3 +60,17 @@ def test_placements_of_ones_own_on_gpus_that_are_taken_are_refused() -> None:
     """Two jobs on the eight GPUs of one host were ranked."""
     with pytest.raises(cs.InputError, match="own: job b asks 8 GPUs of h0, which has 8, 0 of them free beside job a"):
         cs.rank_placements(CLUSTER, {"own": [job("a", "h0x8", "h1x8"), job("b", "h0x8", "h2x8")]})
+
+
+def test_new_jobs_are_named_in_both_functions() -> None:
+    """``cs.place_jobs`` did not take ``new``, which the page of Python gave to both."""
+    jobs = [job("a", "h0x8", "h4x8"), job("b", "h1x8", "h5x8")]
+    assert cs.place_jobs(CLUSTER, jobs).candidates[0].cost is None
+    (one,) = cs.place_jobs(CLUSTER, jobs, new=["b"]).candidates
+    (same,) = cs.rank_placements(CLUSTER, {"x": jobs}, new=["b"]).candidates
+    assert one.cost == same.cost
+    assert set((one.cost or {})["own"]) == {"b"}
+    with pytest.raises(InputError, match="new: no job is named c"):
+        cs.place_jobs(CLUSTER, jobs, new=["c"])
+    with pytest.raises(InputError, match="new: job a has no placement, and is new, too"):
+        cs.place_jobs(CLUSTER, [job("a"), jobs[1]], new=["b"])

@@ -49,7 +49,9 @@ def test_the_candidate_with_the_least_value_comes_first(commsim, tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [("1 / 0", "far.py, line 9: ZeroDivisionError: division by zero"), ("'few'", "returns a finite number, got 'few'"),
-     ("float('nan')", "returns a finite number, got nan")],
+     ("float('nan')", "returns a finite number, got nan"),
+     ("cluster.nodes", "no attribute 'nodes'; it has block_sizes, busy,"),
+     ("hosts.nodes", "AttributeError: 'set' object has no attribute 'nodes'\n")],
 )  # fmt: skip
 def test_what_is_wrong_with_a_ranking_is_one_line(commsim, tmp_path, value, message):
     assert message in commsim.refuses("place", *written(tmp_path, value))
