@@ -111,3 +111,11 @@ def test_what_cannot_be_is_refused():
         with pytest.raises(InputError, match=re.escape(f"begins after {shown} s, and the run takes")):
             results_of(plan, 1e6, transport=Dctcp(), flaps=read_flaps([f"link:h0:switch0@{begin}s+1s"], network))
     assert results_of(plan, 1e6, transport=Dctcp(), flaps=Flaps(()))[0].counters["flap_lost_s"] == 0
+
+
+def test_a_host_that_is_cut_off_for_hours_is_refused_once_most_packets_are_lost():
+    network = load_network(STAR)
+    plan, sent = point_to_point(network), Dctcp(rto=1e-5)
+    assert results_of(plan, 1e5, transport=sent, flaps=read_flaps(["link:h0:switch0@1us+1s"], network))[0].time > 1
+    with pytest.raises(InputError, match=r"\d{7} packets are lost after .* of 32400 s, since senders repeat them; use"):
+        results_of(plan, 1e5, transport=sent, flaps=read_flaps(["link:h0:switch0@1us+9h"], network))

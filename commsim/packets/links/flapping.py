@@ -8,6 +8,8 @@ under way stay on the old one. A host goes on sending into its own cable, as doe
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,11 +21,14 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.links.equal_cost_links import EqualCostWays, ways_around
 from commsim.packets.packet_state import ROUTE_ROW, on_lines
 from commsim.packets.run_state import RunState
-from commsim.routing.flaps import Flaps
+from commsim.routing.flaps import Flap, Flaps
 from commsim.routing.pinned import find_routes_around, turned_round
 
 LOSSES = ("loss", "loss_bad")
 LISTS = ("low_head", "high_head", "pipe_head")
+# A sender repeats what it loses until a cable is up again: a run ends when it lost so many more packets than it has.
+MOST_LOST = 1_000_000
+FIRST_LOOK = 0.01  # s after a cable goes down; then at twice the time, and so on
 ENDS = ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail")
 
 
@@ -56,7 +61,8 @@ class Flapping:
                     "flap a link between switches"
                 )
         self._network, self._ways, self._plan, self.flaps = network, ways, plan, flaps
-        self._times = flaps.changes()
+        self._looks = {look: flap for flap in flaps.flaps for look in _looks(flap)}
+        self._times = sorted({*flaps.changes(), *self._looks})
         self._loss: Records = np.zeros(0, np.void)  # of links that are up
         self._down = np.zeros(network.n_links, np.bool_)
         self._avoided = np.zeros(network.n_links, np.bool_)
@@ -72,8 +78,16 @@ class Flapping:
         self._loss = fabric.link[list(LOSSES)].copy()
 
     def make(self, fabric: RunState) -> RunState:
-        """Make the change that is due."""
+        """Make the change that is due.
+
+        Raises
+        ------
+        InputError
+            If a cable is down for so long that most of the run would be packets that are sent again and lost.
+        """
         now = self._times.pop(0)
+        if now in self._looks:
+            _refuse_endless(fabric, self._looks[now], now)
         down, avoided = self.flaps.down(self._network, now), self.flaps.avoided(self._network, now)
         for row in np.flatnonzero((down & ~self._down)[self._ways.links]):
             if not fabric.link[row]["evented"]:  # else it goes on sending, and all is lost
@@ -94,6 +108,22 @@ class Flapping:
         way, ways = ways_around(self._network, self._ways, avoided)
         fabric.flowlet["link"] = -1
         return fabric._replace(way=way, ways=ways)
+
+
+def _looks(flap: Flap) -> list[float]:
+    """Return when to look whether senders still repeat what they lose, at doubled times while cables are down, s."""
+    if flap.length <= FIRST_LOOK:
+        return []
+    return [flap.at + FIRST_LOOK * 2**k for k in range(math.ceil(math.log2(flap.length / FIRST_LOOK)))]
+
+
+def _refuse_endless(fabric: RunState, flap: Flap, now: float) -> None:
+    lost = int(fabric.state["drops_loss"])
+    if lost > MOST_LOST + int(fabric.flow["n_packets"].sum(dtype=np.int64)):
+        raise InputError(
+            f"flap {flap.name}: {lost} packets are lost after {now - flap.at:.4g} of {flap.length:g} s, since senders "
+            "repeat them; use the flow engine, or a shorter flap, or --fail for a cable that stays down"
+        )
 
 
 def _with_paths(
