@@ -12,7 +12,7 @@ from time import monotonic, process_time  # bound here: an emulated program has 
 from types import FrameType
 from typing import NoReturn
 
-from commsim.core.compiling.notices import compiled_s
+from commsim.core.compiling.notices import compiled_s, is_compiling
 from commsim.core.interrupts import HEARD
 
 SILENT = 2.0  # seconds before the first line
@@ -58,6 +58,7 @@ def _show(verb: str, over: threading.Event) -> None:
             EXPECTED.part,
             compiled_s() - compiled,
             share_of_core(ran, waited),
+            is_compiling(),
         )
         if EXPECTED.is_shown:
             continue
@@ -81,8 +82,9 @@ def share_of_core(ran: float, waited: float) -> float:
 
 
 def line(
-    verb: str, elapsed: float, what: str, seconds: float, part: str = "", compiled: float = 0.0, share: float = 1.0
-) -> str:
+    verb: str, elapsed: float, what: str, seconds: float, part: str = "", compiled: float = 0.0, share: float = 1.0,
+    compiling: bool = False,
+) -> str:  # fmt: skip
     """Write a line of progress.
 
     Parameters
@@ -99,21 +101,25 @@ def line(
         Seconds of `elapsed` in which kernels were compiled; the estimate is one of the work without them.
     share : float
         Share of a core that it gets beside other work; the estimate is one of processor time.
+    compiling : bool
+        Whether kernels are being compiled now, so that the work has not gone on to what is estimated.
     """
     from commsim.core.limits import about_share, duration
 
     so_far = f"{duration(elapsed)} so far" + (f", {duration(compiled)} of them compiling" if compiled >= 1 else "")
     so_far += about_share(share)
 
+    begin = f"commsim {verb}: {'compiling kernels; ' if compiling else ''}"
     if part:
         declared = f", {what}, about {duration(seconds)}" if what else ""
-        return f"commsim {verb}: {part}{declared}; {so_far}; Ctrl-C ends it"
+        return f"{begin}{part}{declared}; {so_far}; Ctrl-C ends it"
     if not what:
-        return f"commsim {verb}: {so_far}; Ctrl-C ends it"
+        return f"{begin}{so_far}; Ctrl-C ends it"
     about = f"about {duration(seconds)}"
-    if (elapsed - compiled) * share > seconds:  # the estimate was too short, and says nothing of what is left
+    if (elapsed - compiled) * share > seconds and not compiling:  # too short: it says nothing of what is left
         about = f"more than the {duration(seconds)} estimated"
-    return f"commsim {verb}: {what}, {about}; {so_far}; Ctrl-C ends it"
+    then = "then " if compiling else ""
+    return f"{begin}{then}{what}, {about}; {so_far}; Ctrl-C ends it"
 
 
 def end_on_signals() -> None:

@@ -197,6 +197,29 @@ def test_a_help_that_comes_late_stands_on_a_line_of_its_own(monkeypatch, capsys)
     assert EXPECTED.is_shown  # and no other line comes while the help is printed
 
 
+def test_while_kernels_are_compiled_the_line_says_so_and_no_estimate_is_too_short(monkeypatch):
+    """An empty cache: `more than the 180 ms estimated` stood there while the packet engine was compiled for minutes."""
+    line = progress.line("run", 70.0, "simulating 1e+05 packets", 0.18, "", 66.0, 1.0, True)
+    assert line == (
+        "commsim run: compiling kernels; then simulating 1e+05 packets, about 180 ms; "
+        "70 s so far, 66 s of them compiling; Ctrl-C ends it"
+    )
+    assert progress.line("run", 7.0, "", 0.0, compiling=True).startswith("commsim run: compiling kernels; 7 s so far")
+    assert progress.line("advise", 7.0, "", 0.0, "ring (2 of 9)", compiling=True).startswith(
+        "commsim advise: compiling kernels; ring (2 of 9); "
+    )
+    from commsim.core.compiling import notices
+
+    monkeypatch.setattr(notices, "_open", {"kernel"})
+    monkeypatch.setattr(progress, "SILENT", 0.001)
+    told, texts = progress.threading.Event(), []
+    monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
+    with progress.progress_shown("run"):
+        expect(1500.0, "simulating", "less")
+        assert told.wait(30)
+    assert texts[0].startswith("commsim run: compiling kernels; ")
+
+
 def test_without_an_estimate_the_line_has_the_time_only():
     assert progress.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"
 

@@ -76,6 +76,11 @@ def compiled_s() -> float:
         return _spent + (monotonic() - _began if _open else 0.0)
 
 
+def is_compiling() -> bool:
+    """Whether this process compiles a kernel now."""
+    return bool(_open)
+
+
 def not_kept(why: str) -> None:
     """Print once that compiled kernels could not be written, unless that was foreseen."""
     if not _told & {"each time", "not kept"}:
