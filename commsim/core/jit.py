@@ -50,6 +50,8 @@ class Kernel:
     """
 
     steps_left, new_left = MAX_INTERPRETED, MAX_NEW
+    # ``module:function`` that compiles what this process will call, for a second process to call if this one compiles.
+    needed_soon: ClassVar[str] = ""
     # What :func:`call_at` calls in plain Python; no global, whose value would be part of what kernels are kept under.
     functions: ClassVar[dict[int, Callable[[Any], None]]] = {}
 

@@ -191,3 +191,22 @@ def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:
         dense = plan.count[mine] * chunk
         n_bytes[mine] = dense if job.messages is None else job.messages(float(size))
     return n_bytes
+
+
+def compile_events() -> None:
+    """Compile the event engine: a second process does so while the first compiles what lays out its tables.
+
+    The message of this simulation is laid out without the compiler, and its tables have the types of all others.
+    """
+    from commsim.core.network import Network, both_ways, kinds, node_names
+    from commsim.core.placement import Placement
+    from commsim.core.program import Program
+
+    from .flow_job import FlowJob
+    from .flow_plan import plan_flows
+
+    network = Network("pair", node_names(h=2, switch=1), kinds(2, 1), *both_ways([0, 1], [2, 2]), 1.0, 0.0)
+    program = Program(2, 1)
+    program.copy(0, src=0, dst=1)
+    plan = plan_flows(network, [FlowJob(program.build("pair"), Placement(np.arange(2)))])
+    simulate_flows(plan, 1.0)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.jit import expected_work
+from commsim.core.jit import Kernel, expected_work
 from commsim.core.limits import expect, expect_bytes
 from commsim.core.network import Network
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .trace_files import TraceFile
 
 __all__ = ["MAX_KEPT", "METHODS", "FlowPaths"]
+# What compiles the event engine, the last kernel of a simulation and the largest.
+COMPILES = "commsim.engine.flow:compile_events"
 # Seconds from which on an estimate is declared; and what asks for less.
 WORTH_SAYING = 1.0
 # Transfers up to which the tables of other hashes of routes are kept for the next size.
@@ -247,6 +249,7 @@ class FlowPaths:
                 raise InputError(f"method {method!r} does not simulate flaps; use auto or events")
         if flaps is not None:
             return self._with_flaps(size, flaps, method, starts=starts, framing=framing, trace=trace)
+        Kernel.needed_soon = Kernel.needed_soon or COMPILES
         ways = self._ways(bool(trace)) if method == "auto" else dict.fromkeys(ways_of_method(method), 0.0)
         for way, seconds in ways.items():
             if way is EVENTS:

@@ -9,6 +9,7 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError, NoAggregatorError, OtherAggregatorsError, PhysicsError, Reason
+from commsim.core.jit import Kernel, compile_all
 from commsim.core.limits import EXPECTED
 from commsim.core.network import Network
 from commsim.core.operations import no_bytes
@@ -25,6 +26,8 @@ from commsim.prediction.collective_names import OF_LIBRARY, why_not_here
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.software import software
 
+# What compiles kernels that later algorithms of a ranking need.
+COMPILES = "commsim.ranking.contenders:compile_regular"
 # Codes of reasons for which algorithms are left out.
 NO_AGGREGATOR, OTHER_AGGREGATORS, NOT_PROGRAMMABLE = "no-aggregator", "other-aggregators", "not-programmable"
 # Reasons that many algorithms share, by their code, and how they are summed up.
@@ -230,6 +233,7 @@ def prepare_all(
     runnable: dict[str, Plan] = {}
     left_out: dict[str, str] = {}
     every = list(specs)
+    Kernel.needed_soon = COMPILES
     for i, spec in enumerate(every, 1):
         EXPECTED.begin(f"{spec} ({i} of {len(every)})")
         try:
@@ -243,6 +247,13 @@ def prepare_all(
     if not runnable and none_is_error:
         raise InputError("; ".join(dict.fromkeys(left_out.values())))
     return runnable, left_out
+
+
+def compile_regular() -> None:
+    """Compile the recurrences and the search for routes: a second process does so while the first compiles the rest."""
+    compile_all()
+    for spec in ("ring_all_reduce", "halving_doubling_all_reduce"):
+        prepare(spec, "star:n_hosts=4").predict(2.0**20)
 
 
 def skipped(left_out: Mapping[str, str]) -> list[Remark]:

@@ -1,7 +1,8 @@
-"""A second process compiles the kernels within a large one from its end, while the first compiles from its begin.
+"""A second process compiles what the first one needs later: the kernels within a large one from its end, or an engine.
 
 Only the first process knows for which types a kernel is compiled. The second one takes them from annotations, and from
-the tables of the large kernel: what it takes wrongly nobody reads. Each finds on the disk what the other has compiled.
+the tables of the large kernel: what it takes wrongly nobody reads. An engine's own function has it simulate something
+small. Each process finds on the disk what the other has compiled.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from commsim.core.jit import Kernel
+
 from .kernel_cache import cache_folder, describe, why_unwritable
 from .notices import RANK_VARIABLES
 
 # Kernels within one from which on a second process is worth its start, which takes as long as some 40 of them.
 MANY = 100
 COMMAND = "import sys; sys.path[:] = {path!r}; from {module} import {name}; {name}()"
-_helpers: dict[FunctionType, subprocess.Popen[bytes] | None] = {}
+_helpers: dict[FunctionType | str, subprocess.Popen[bytes] | None] = {}
 
 
 def start_beside(function: FunctionType, signature: Any) -> None:
-    """Start a process that compiles kernels within a kernel, if there are many and a processor is there for it.
+    """Start a process that compiles what is needed later, if that is much and a processor is there for it.
 
     Parameters
     ----------
@@ -39,23 +42,30 @@ def start_beside(function: FunctionType, signature: Any) -> None:
     signature : tuple of Type
         Types of its arguments.
     """
-    if _helpers or len(from_end(function)) < MANY or not _has_room():
+    if _helpers or not (Kernel.needed_soon or len(from_end(function)) >= MANY) or not _has_room():
         return
     with contextlib.suppress(Exception):  # types that cannot be pickled, or no process: this one compiles all
-        content = (function.__module__, function.__qualname__, signature)
-        sent = zlib.compress(import_module("numba.core.serialize").dumps(content))  # fits into any pipe at once
-        code = COMMAND.format(path=sys.path, module=__name__, name=compile_from_end.__name__)
-        command, quiet = [sys.executable, "-c", code], subprocess.DEVNULL
-        # its input stays open until this process ends, however it does
-        helper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
-        _helpers[function] = helper
-        atexit.register(end_beside, function)
-        os.write(helper.stdin.fileno(), len(sent).to_bytes(8, "little") + sent)  # type: ignore[union-attr]
+        if Kernel.needed_soon:
+            _start(Kernel.needed_soon, compile_needed.__name__, Kernel.needed_soon)
+        else:
+            _start(function, compile_from_end.__name__, (function.__module__, function.__qualname__, signature))
 
 
-def end_beside(function: FunctionType) -> None:
-    """End the process that was started for a kernel, which is compiled."""
-    if (helper := _helpers.pop(function, None)) is not None:
+def _start(what: FunctionType | str, name: str, content: Any) -> None:
+    """Start a process that calls a function of this module, and send it what it reads."""
+    sent = zlib.compress(import_module("numba.core.serialize").dumps(content))  # fits into any pipe at once
+    code = COMMAND.format(path=sys.path, module=__name__, name=name)
+    command, quiet = [sys.executable, "-c", code], subprocess.DEVNULL
+    # its input stays open until this process ends, however it does
+    helper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
+    _helpers[what] = helper
+    atexit.register(end_beside, what)
+    os.write(helper.stdin.fileno(), len(sent).to_bytes(8, "little") + sent)  # type: ignore[union-attr]
+
+
+def end_beside(what: FunctionType | str) -> None:
+    """End the process that was started for a kernel, which is compiled, or for an engine."""
+    if (helper := _helpers.pop(what, None)) is not None:
         helper.kill()
         helper.communicate()
 
@@ -88,10 +98,7 @@ def from_end(function: FunctionType) -> list[FunctionType]:
 
 def compile_from_end() -> None:
     """Compile what another process asks for on standard input, until that one ends."""
-    given = sys.stdin.buffer
-    content = zlib.decompress(given.read(int.from_bytes(given.read(8), "little")))
-    threading.Thread(target=lambda: (os.read(given.fileno(), 1), os._exit(0)), daemon=True).start()
-    module, name, signature = pickle.loads(content)
+    module, name, signature = _received()
     function = vars(import_module(module))[name].py_func
     _helpers[function] = None  # so that this process starts none
     known = dict(_types_within(function.__code__.co_varnames, signature))
@@ -102,6 +109,22 @@ def compile_from_end() -> None:
         if hasattr(kernel, "linked") and None not in kinds:
             with contextlib.suppress(Exception):  # it is called with other types than these
                 kernel.linked.compile(tuple(kinds))
+
+
+def compile_needed() -> None:
+    """Call the function that another process names on standard input, which compiles what that one needs soon."""
+    place = _received()
+    _helpers[place] = None  # so that this process starts none
+    module, _, name = place.partition(":")
+    vars(import_module(module))[name]()
+
+
+def _received() -> Any:
+    """Read what another process has sent; end this one when that one ends."""
+    given = sys.stdin.buffer
+    content = zlib.decompress(given.read(int.from_bytes(given.read(8), "little")))
+    threading.Thread(target=lambda: (os.read(given.fileno(), 1), os._exit(0)), daemon=True).start()
+    return pickle.loads(content)
 
 
 def _types_within(names: Any, kinds: Any) -> Iterator[tuple[str, Any]]:

@@ -49,6 +49,13 @@ KERNELS = """
             found += first(tables, i, 0.5)
             found += last(tables, i)
         return found
+
+    @njit_norefcount
+    def before(x: float) -> float:
+        return x + 1.0
+
+    def compile_whole() -> None:
+        whole(Tables(np.array([(1.0,)], [("x", float)]), Inner(np.array([3.0]))), 1)
 """
 
 
@@ -60,6 +67,7 @@ def kernels(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(beside, "MANY", 3)
+    monkeypatch.setattr(beside.Kernel, "needed_soon", "")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     for name in notices.RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -98,6 +106,32 @@ def test_the_first_process_reads_what_the_second_has_compiled(kernels, monkeypat
     assert kernels.whole(tables(kernels), 2) == 1.5 + 9.0
     assert asked == [("whole", False), ("first", True), ("last", True)]  # which has `of_row` within it
     assert not beside._helpers
+
+
+def test_a_second_process_compiles_an_engine_while_the_first_compiles_what_comes_before(kernels, monkeypatch):
+    """`run nccl` with a dead cable compiled routes, dependencies and the event engine one after the other."""
+    place, asked = "kernels_beside.kernels:compile_whole", []
+    load, start = kernel_cache.KernelCache.load_overload, beside._start
+
+    def loading(self, signature, context):
+        found = load(self, signature, context)
+        if "kernels_beside" in self.name:
+            asked.append((self.function.__name__, found is not None))
+        return found
+
+    def start_and_wait(*args):
+        start(*args)
+        assert beside._helpers[place].wait(timeout=300) == 0
+
+    monkeypatch.setattr(kernel_cache.KernelCache, "load_overload", loading)
+    monkeypatch.setattr(beside, "_start", start_and_wait)
+    monkeypatch.setattr(beside, "MANY", 100)
+    monkeypatch.setattr(beside.Kernel, "needed_soon", place)
+    assert kernels.before(1.0) == 2.0
+    assert kernels.whole(tables(kernels), 2) == 1.5 + 9.0
+    assert asked == [("before", False), ("whole", True)]
+    assert list(beside._helpers) == [place]
+    beside.end_beside(place)
 
 
 @pytest.mark.parametrize("why", ["one processor", "rank", "unwritable", "few kernels", "frozen"])
