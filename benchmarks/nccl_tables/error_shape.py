@@ -10,15 +10,19 @@ beforehand their class has what the class of fewer machines of the kind is expec
 An operator counts once, whatever the number of its rows. How many it is worth matters little (of 1 to 8 for each of the
 two, the likelihood of operators left out is within 5 % of the best for 3 and 8, and false alarms are the same).
 
-How alike the errors of one table are is found with the largest likelihood, too: each row in units of the distribution
-of the other operators.
+How alike the errors of one table are, and how wide they are on how many operators, is found with the likelihood that
+``compare`` uses, each row beside the class of the other operators. The share of each width is its posterior mean by
+expectation maximisation with the same weight for each operator (Kiefer and Wolfowitz, Annals of Mathematical
+Statistics 27, 1956, for a mixture over a grid), with the four widths independent, and one operator beforehand that has
+each width of a part as often. The octaves are those with which operators left out are most likely.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,16 +30,21 @@ import numpy as np
 
 from benchmarks.nccl_tables.intervals import Score
 from commsim.core.errors import InputError
+from commsim.diagnosis.causes.likelihood import disturbances, log_densities
+from commsim.diagnosis.causes.rows import Rows
 from commsim.diagnosis.check_log import least_middle
 from commsim.nccl.error_model import (
     ERROR_SIZES,
     FEW,
     INSIDE,
     MANY,
+    OCTAVES,
     SHAPE,
+    WIDTH_KEYS,
     ClassErrors,
     Classes,
     Likeness,
+    Width,
     error_class,
     errors_of,
     span_of,
@@ -44,20 +53,21 @@ from commsim.nccl.intervals import EVERY
 
 # Operators that all kinds together are worth: for the width of a class, and for its middle.
 WORTH_OF_WIDTH, WORTH_OF_MIDDLE = 3.0, 8.0
-# Values that are tried for the likeness.
-DEGREES, FACTORS, NEARS, OCTAVES = (
-    (1.5, 2, 3, 4, 6, 8, 12),
-    np.arange(0, 0.7, 0.1),
-    np.arange(0.1, 1, 0.1),
-    (1, 2, 3, 4),
-)
-LEAST_OF_ONE = 0.05
+# Distances in octaves that are tried, and widths that an operator may have: of what sizes have in common and of what
+# near sizes have, in units of the class; and noise of the logarithm of a row, below and from 16 MiB.
+OCTAVE_VALUES = (1.0, 1.5, 2.0, 2.5, 3.0)
+GRIDS = ((0.07, 0.3, 1.0), (0.18, 0.35, 0.7, 1.4), (0.03, 0.08, 0.2), (0.01, 0.03, 0.09))
+# Operators that all widths alike are worth, and rounds after which no share moves by more than 0.001.
+WORTH_OF_WIDTHS, N_ROUNDS = 1.0, 60
+# Rows of a table that are used, as of a log: others say little that these do not.
+MOST_ROWS = 24
 HEAD = """\
 # Logarithm of measured over predicted time of an operator that nothing is known of: Student's t, by kind of machines,
 # their span (inside: one machine or NVLink domain; few: up to 8; many), rows or slowest middles of tables, and size
 # (small: below 64 KiB, middle: below 64 MiB, large): middle, scale, degrees of freedom; tables and operators that it is
-# made of. `every_kind` is for machines without tables. `shape`: how alike the errors of one table are. Written by
-# `python -m benchmarks.nccl_tables.intervals` from healthy public tables that nothing was fitted on.
+# made of. `every_kind` is for machines without tables. `shape`: what sizes have in common, and near sizes within some
+# octaves, in units of the scale, and noise of rows below and from 16 MiB: [standard deviation, share of operators].
+# Written by `python -m benchmarks.nccl_tables.intervals` from healthy public tables that nothing was fitted on.
 """
 
 
@@ -158,7 +168,7 @@ def each_left_out(scores: Sequence[Score]) -> Iterator[tuple[list[Score], Classe
 
 
 def likeness_of(scores: Sequence[Score]) -> Likeness:
-    """Return how alike the errors of one table are.
+    """Return how alike the errors of one table are, and how wide they are on which part of the operators.
 
     Parameters
     ----------
@@ -171,48 +181,84 @@ def likeness_of(scores: Sequence[Score]) -> Likeness:
         If no table has two rows.
     """
     tables = _tables(scores)
-    if not tables:
+    if all(len(table.rows.sizes) < 2 for table in tables):
         raise InputError("no table has two rows: nothing tells how alike their errors are")
-    best, found = -math.inf, Likeness(0, 0, 0, 0)
-    for factor, near, octaves in itertools.product(FACTORS, NEARS, OCTAVES):
-        if factor + near > 1 - LEAST_OF_ONE + 1e-9:
-            continue
-        likeness = Likeness(0, round(float(factor), 2), round(float(near), 2), octaves)
-        terms = [_far(values, likeness.correlations(sizes)) for sizes, values, _ in tables]
-        for degrees in DEGREES:
-            value = sum(w * _density(*term, degrees) for term, (_, _, w) in zip(terms, tables, strict=True))
-            if value > best:
-                best, found = value, likeness._replace(degrees=degrees)
-    return found
+    found = [_fitted(tables, octaves) for octaves in OCTAVE_VALUES]
+    return max(found, key=lambda one: one[0])[1]
 
 
-def _tables(scores: Sequence[Score]) -> list[tuple[np.ndarray, np.ndarray, float]]:
-    """Return sizes, errors in units of the other operators' and weight of each table with several rows."""
-    rows = defaultdict[tuple[str, str], dict[float, float]](dict)
+class _ErrorTable(NamedTuple):
+    """Rows of a table, its errors and scales by the other operators, what disturbs rows, and its operator."""
+
+    rows: Rows
+    residual: np.ndarray
+    scale: np.ndarray
+    disturbed: np.ndarray
+    operator: str
+
+
+def _tables(scores: Sequence[Score]) -> list[_ErrorTable]:
+    """Return all tables, each beside the classes of the other operators."""
+    rows = defaultdict[tuple[str, str], dict[float, tuple[float, float, float]]](dict)
     for own, classes in each_left_out(scores):
         for score in own:
             errors = errors_at(classes, score)
-            rows[score.operator, score.table][score.n_bytes] = (score.log - errors.middle) / errors.scale
-    several = {key: dict(sorted(own.items())) for key, own in rows.items() if len(own) > 1}
-    n_tables = defaultdict[str, int](int)
-    for operator, _ in several:
-        n_tables[operator] += 1
-    return [
-        (np.array([*own]), np.array([*own.values()]), 1 / n_tables[operator] / len(own))
-        for (operator, _), own in several.items()
-    ]  # fmt: skip
+            rows[score.operator, score.table][score.n_bytes] = (score.log, errors.middle, errors.scale)
+    return [_table(operator, by_size) for (operator, _), by_size in rows.items()]
 
 
-def _far(values: np.ndarray, correlations: np.ndarray) -> tuple[int, float, float]:
-    """Return the number of values, their square distance, and the logarithm of the determinant's root."""
-    lower = np.linalg.cholesky(correlations)
-    return len(values), float((np.linalg.solve(lower, values) ** 2).sum()), float(np.log(np.diag(lower)).sum())
+def _table(operator: str, by_size: Mapping[float, tuple[float, float, float]]) -> _ErrorTable:
+    every = np.array([(size, *values) for size, values in sorted(by_size.items())])
+    kept = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_ROWS)).round().astype(int))
+    sizes, logs, middles, scales = every[kept].T
+    slow = np.ones(len(sizes), np.bool_)
+    rows = Rows(sizes, np.exp(logs), slow, ~slow)
+    return _ErrorTable(rows, logs - middles, scales, disturbances(rows, np.ones(len(sizes))), operator)
 
 
-def _density(n: int, far: float, root: float, degrees: float) -> float:
-    """Return the logarithm of the density of a multivariate Student's t."""
-    constant = math.lgamma((degrees + n) / 2) - math.lgamma(degrees / 2) - n / 2 * math.log(degrees * math.pi)
-    return constant - root - (degrees + n) / 2 * math.log1p(far / degrees)
+def _fitted(tables: Sequence[_ErrorTable], octaves: float) -> tuple[float, Likeness]:
+    """Return the log-likelihood of operators left out, and the likeness with the shares of all."""
+    widths = [tuple(Width(scale, 1 / len(grid)) for scale in grid) for grid in GRIDS]
+    likeness = Likeness(octaves, *widths)
+    logs = np.array([
+        log_densities(one.rows, one.residual, one.scale, likeness, [np.diag(one.disturbed**2)])[..., 0]
+        for one in tables
+    ])  # fmt: skip
+    operators = np.array([one.operator for one in tables])
+    n_tables = Counter(operators.tolist())
+    weights = np.array([1 / n_tables[operator] for operator in operators.tolist()])
+    value = 0.0
+    for operator in n_tables:
+        own = operators == operator
+        shares = _product(_shares(logs[~own], weights[~own]))
+        value += float(weights[own] @ np.logaddexp.reduce((logs[own] + np.log(shares)).reshape(own.sum(), -1), axis=1))
+    found = _shares(logs, weights)
+    return value, Likeness(octaves, *(
+        tuple(Width(scale, round(float(share), 3)) for scale, share in zip(grid, own, strict=True))
+        for grid, own in zip(GRIDS, found, strict=True)
+    ))  # fmt: skip
+
+
+def _shares(logs: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+    """Return the share of each width of each part, of the logarithms of densities of tables with each combination."""
+    axes = range(1, logs.ndim)
+    densities = np.exp(logs - logs.max(tuple(axes), keepdims=True))
+    shares = [np.full(n, 1 / n) for n in logs.shape[1:]]
+    for _ in range(N_ROUNDS):
+        belongs = densities * _product(shares)
+        belongs = np.tensordot(weights, belongs / belongs.sum(tuple(axes), keepdims=True), 1)
+        counts = [
+            belongs.sum(tuple(other for other in range(belongs.ndim) if other != axis)) for axis in range(len(shares))
+        ]
+        shares = [
+            (count + WORTH_OF_WIDTHS / len(count)) / (weights.sum() + WORTH_OF_WIDTHS) for count in counts
+        ]  # fmt: skip
+    return shares
+
+
+def _product(shares: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the share of each combination."""
+    return functools.reduce(np.multiply.outer, shares)
 
 
 def written_errors(classes: Classes, likeness: Likeness) -> str:
@@ -226,6 +272,8 @@ def written_errors(classes: Classes, likeness: Likeness) -> str:
             for size, one in sizes
         ]
         parts.append(f"[{'.'.join(names)}]\n" + "".join(lines))
-    shape: Mapping[str, float] = likeness._asdict()
-    parts.append(f"[{SHAPE}]\n" + "".join(f"{key} = {value:g}\n" for key, value in shape.items()))
+    lines = [f"{OCTAVES} = {likeness.octaves:g}\n"]
+    for key, widths in zip(WIDTH_KEYS, likeness[1:], strict=True):
+        lines.append(f"{key} = [{', '.join(f'[{one.scale:g}, {one.share:g}]' for one in widths)}]\n")
+    parts.append(f"[{SHAPE}]\n" + "".join(lines))
     return "\n".join(parts)

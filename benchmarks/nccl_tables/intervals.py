@@ -255,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from benchmarks.nccl_tables.error_shape import classes_of, likeness_of, written_errors
 
     classes, likeness = classes_of(scores), likeness_of(scores)
-    print(f"# errors: {len(classes)} classes; " + ", ".join(f"{k} {v:g}" for k, v in likeness._asdict().items()))
+    print(f"# errors: {len(classes)} classes; near sizes are alike within {likeness.octaves:g} octaves")
     if not flags.check:
         PATH.write_text(written({**intervals, **of_every_kind(scores)}), encoding="utf-8")
         ERRORS.write_text(written_errors(classes, likeness), encoding="utf-8")

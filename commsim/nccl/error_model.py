@@ -8,6 +8,8 @@ distribution has its own middle, since slow and fast errors need not be alike, a
 
 Errors of two sizes of one table are alike. The sizes whose time is mostly latency have a factor in common, those whose
 time is mostly bytes another one; what is left is alike for near sizes, and the less so the more octaves lie between.
+How wide the two are, and how noisy the runs, differs from operator to operator: some are within 2 % of the prediction,
+others 25 % off. Each width is therefore unknown, with the shares that it has among operators (:class:`Likeness`).
 `python -m benchmarks.nccl_tables.intervals` finds these numbers.
 """
 
@@ -41,8 +43,10 @@ LEAST_OF_MANY = 2 * MOST_OF_FEW
 SEVERAL = 3
 # Size from which on a time is taken to be mostly bytes.
 BYTES_FROM = 2.0**20
-# What all kinds share: tails of the errors of a table, and how alike they are.
-SHAPE, SHAPE_KEYS = "shape", ("degrees", "factor", "near", "octaves")
+# Size from which on runs differ least, and from which on the noise of their rows is stated apart.
+STEADY_FROM = 2.0**24
+# What all kinds share: how alike the errors of a table are, and how often each width of them is met.
+SHAPE, OCTAVES, WIDTH_KEYS = "shape", "octaves", ("common", "near", "small", "large")
 # Angles at which the distribution is summed up: quantiles are then right to six digits.
 N_ANGLES = 20_001
 
@@ -79,37 +83,67 @@ class ClassErrors(NamedTuple):
         return ClassErrors(middle, math.sqrt(square), degrees, other.n_tables, other.n_operators)
 
 
-class Likeness(NamedTuple):
-    """How alike the errors of one table are.
+class Width(NamedTuple):
+    """A width that errors may have.
 
     Parameters
     ----------
-    degrees : float
-        Degrees of freedom of the Student's t that all sizes of a table share.
-    factor : float
-        Part of the variance that sizes on the same side of ``BYTES_FROM`` have in common.
-    near : float
-        Part of it that near sizes have in common.
-    octaves : float
-        Distance of two sizes, in powers of two, at which that has fallen by ``exp(-1/2)``.
+    scale : float
+        Standard deviation.
+    share : float
+        Part of the operators that have it.
     """
 
-    degrees: float
-    factor: float
-    near: float
+    scale: float
+    share: float
+
+
+Widths = tuple[Width, ...]
+
+
+class Likeness(NamedTuple):
+    """How alike the errors of one table are, and how wide each part of them may be.
+
+    The logarithms of one table are normal around the middle of the class; the covariance of sizes ``i`` and ``j`` is::
+
+        scale_i scale_j (common^2 [same side] + near^2 exp(-(octaves between / octaves)^2 / 2)) + noise_i^2 [i = j]
+
+    where ``scale`` is that of the class. Which ``common``, ``near`` and ``noise`` an operator has is not known, so that
+    the density is the mean over all of them, each weighted with the product of its shares.
+
+    Parameters
+    ----------
+    octaves : float
+        Distance of two sizes, in powers of two, at which what near sizes have in common has fallen by ``exp(-1/2)``.
+    common : tuple of Width
+        What sizes on the same side of ``BYTES_FROM`` have in common, in units of the scale of the class.
+    near : tuple of Width
+        What near sizes have in common, in the same units.
+    small, large : tuple of Width
+        Noise of each row below and from ``STEADY_FROM``.
+    """
+
     octaves: float
+    common: Widths
+    near: Widths
+    small: Widths
+    large: Widths
 
-    def correlations(self, sizes: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the correlation of the errors of sizes in bytes of one table, float64[n, n]; 1 of a size with itself.
+    def parts(self, sizes: Sequence[float] | NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the correlations of the two parts for sizes in bytes, float64[n, n] each: in common, and of near ones.
 
-        Two rows of the same size are of the same machines, so that they have the error in common.
+        Two rows of the same size are of the same machines, so that they have both in common.
         """
         at = np.log2(np.maximum(np.asarray(sizes, np.float64), 1.0))
         bytes_count = at >= math.log2(BYTES_FROM)
         apart = at[:, None] - at[None, :]
-        found: NDArray[np.float64] = self.factor * (bytes_count[:, None] == bytes_count[None, :])
-        found = found + self.near * np.exp(-((apart / self.octaves) ** 2) / 2)
-        found[np.abs(apart) < 1e-3] = 1.0
+        return (bytes_count[:, None] == bytes_count[None, :]).astype(float), np.exp(-((apart / self.octaves) ** 2) / 2)
+
+    @property
+    def log_shares(self) -> NDArray[np.float64]:
+        """Logarithm of the share of each combination, float64[n_common, n_near, n_small, n_large]."""
+        common, near, small, large = (np.log([one.share for one in widths]) for widths in self[1:])
+        found: NDArray[np.float64] = common[:, None, None, None] + near[:, None, None] + small[:, None] + large
         return found
 
 
@@ -224,7 +258,9 @@ def read_errors(text: str) -> tuple[Classes, Likeness]:
         By kind, span, ``rows`` or ``middles``, and class of sizes.
     """
     tree = tomllib.loads(text)
-    likeness = Likeness(*(float(tree[SHAPE][key]) for key in SHAPE_KEYS))
+    shape = tree[SHAPE]
+    widths = (tuple(Width(*pair) for pair in shape[key]) for key in WIDTH_KEYS)
+    likeness = Likeness(float(shape[OCTAVES]), *widths)
     kinds = {kind: spans for kind, spans in tree.items() if kind != SHAPE}
     return {
         (kind, span, what, size): ClassErrors(*values)

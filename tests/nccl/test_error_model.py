@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from commsim.core.errors import InputError
-from commsim.nccl.error_model import Likeness, error_model, t_quantile, t_share
+from commsim.nccl.error_model import error_model, t_quantile, t_share
 from commsim.nccl.intervals import EVERY, intervals
 
 SIZES = [2.0**i for i in range(20, 31)]
@@ -62,13 +62,14 @@ def test_few_sizes_have_the_errors_of_a_row():
     assert model.middle_of([one, 2 * one, 4 * one]) == model.middles["large"]
 
 
-def test_sizes_on_one_side_of_a_mebibyte_have_a_factor_in_common():
-    likeness = Likeness(3, 0.3, 0.6, 2)
-    found = likeness.correlations([2.0**12, 2.0**19, 2.0**24, 2.0**33, 2.0**33])
-    assert found[0, 1] == pytest.approx(0.3, abs=0.01)
-    assert found[0, 3] == pytest.approx(0.0, abs=0.01)
-    assert found[2, 3] == pytest.approx(0.3, abs=0.01)
-    assert found[3, 4] == 1
-    near = likeness.correlations([2.0**24, 2.0**25])
-    assert near[0, 1] == pytest.approx(0.3 + 0.6 * np.exp(-1 / 8))
-    assert np.linalg.eigvalsh(likeness.correlations(SIZES)).min() > 0
+def test_sizes_on_one_side_of_a_mebibyte_have_a_factor_in_common_and_near_ones_more():
+    likeness = error_model("roce", 2).likeness._replace(octaves=2)
+    common, near = likeness.parts([2.0**12, 2.0**19, 2.0**24, 2.0**25, 2.0**33, 2.0**33])
+    assert common[2].tolist() == [0, 0, 1, 1, 1, 1]
+    assert near[2, 3] == pytest.approx(np.exp(-1 / 8))
+    assert near[0, 4] < 1e-9
+    assert common[4, 5] == near[4, 5] == 1
+
+
+def test_shares_of_widths_sum_to_one():
+    assert np.exp(error_model("roce", 2).likeness.log_shares).sum() == pytest.approx(1, abs=0.01)

@@ -2,11 +2,14 @@
 
 Errors of the model are those of healthy machines of the same kind (:mod:`commsim.nccl.error_model`). A healthy table
 and a slow one of the same machines have them in common, so that of the two only their runs' noise and the fault differ.
+
+How well the model knows these machines, and how noisy the runs are, is not known beforehand: the density is the mean
+over the widths that operators have, each with its share. A log whose shape lies within a few per cent of a prediction
+thereby tells causes apart sharply, and one that is far from all predictions does not.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -16,14 +19,11 @@ from numpy.typing import NDArray
 
 from commsim.diagnosis.causes.fault import Fault
 from commsim.diagnosis.causes.rows import Rows
-from commsim.nccl.error_model import ErrorModel
+from commsim.nccl.error_model import STEADY_FROM, ErrorModel, Likeness
 
-# Another run on the same machines: standard deviation of the logarithm of its time, of all sizes together and of each,
-# below and from 16 MiB. Repeated public runs of one operator at large sizes lie within 3 %.
-AGAIN, ROW_SMALL, ROW_LARGE, LARGE = 0.03, 0.08, 0.03, 2**24
-# Times that a row's noise is of that, below and from 16 MiB each by itself and each as likely: some fabrics are shared
-# with others, and some hosts are busy; so many rows show it.
-NOISES, TOLD_FROM = (1.0, 2.5), 6
+# Another run on the same machines: standard deviation of the logarithm of its time, of all sizes together. Repeated
+# public runs of one operator at large sizes lie within 3 %.
+AGAIN = 0.03
 # Further standard deviation of what one number says whose size is not stated: an average, a peak, of some sizes.
 VAGUE = 0.12
 # A row that lies farther than this from five with it in their middle is taken to be disturbed by that much.
@@ -36,8 +36,8 @@ KEPT = 0.3
 # What a cause that is not tried does to the logarithm of a time: standard deviation of one factor, of what it does by
 # size, and of each row; all are far beyond the errors of the model on healthy machines.
 ANY_FACTOR, ANY_SHAPE, ANY_ROW = 1.0, 0.5, 0.2
-# Normal distributions that Student's t is made of.
-N_SCALES = 9
+# More than any distance of residuals in standard deviations: see ``_logs_normal``.
+CORNER = 1e18
 
 
 def log_likelihood(
@@ -66,10 +66,9 @@ def log_likelihood(
     fixed = np.diag(disturbed**2 + noise**2 * rows.slow)
     # What is known of the fault's effect: half of it one factor, half of it by size.
     doubted = np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * _alike(rows, error))
-    model = _of_model(rows, error)
-    if fault is not None and fault.other_way:
-        model = np.where(rows.slow[:, None] == rows.slow[None, :], model, KEPT * model)
-    return _log_of(rows, residual, error, model, [fixed + part**2 * doubted for part in (DOUBTS if doubt else (1.0,))])
+    kept = KEPT if fault is not None and fault.other_way else 1.0
+    parts = DOUBTS if doubt else (1.0,)
+    return _log_of(rows, residual, error, [fixed + part**2 * doubted for part in parts], kept)
 
 
 def log_of_none(
@@ -88,58 +87,64 @@ def log_of_none(
     both = np.outer(rows.slow, rows.slow)
     fixed = both * (ANY_FACTOR**2 + ANY_SHAPE**2 * _alike(rows, error))
     fixed += np.diag(disturbed**2 + ANY_ROW**2 * rows.slow)
-    return _log_of(rows, residual, error, _of_model(rows, error), [fixed])
+    return _log_of(rows, residual, error, [fixed])
 
 
 def _log_of(
-    rows: Rows, residual: NDArray[np.float64], error: ErrorModel, model: NDArray[np.float64],
-    fixed: Sequence[NDArray[np.float64]],
+    rows: Rows, residual: NDArray[np.float64], error: ErrorModel, fixed: Sequence[NDArray[np.float64]],
+    kept: float = 1.0,
 ) -> float:  # fmt: skip
-    """Return the logarithm of the density of residuals.
+    """Return the logarithm of the density of residuals: the mean over all widths, and over what else there may be."""
+    scale = np.array([error.of(size).scale for size in rows.sizes])
+    logs = log_densities(rows, residual, scale, error.likeness, fixed, kept)
+    return float(np.logaddexp.reduce((logs + error.likeness.log_shares[..., None]).ravel())) - math.log(len(fixed))
 
-    It is over the tails of the model's errors, the noise of runs, and what else there may be, each as likely.
+
+def log_densities(
+    rows: Rows, residual: NDArray[np.float64], scale: NDArray[np.float64], likeness: Likeness,
+    fixed: Sequence[NDArray[np.float64]], kept: float = 1.0,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the logarithm of the density of residuals with each width of the model's errors and of the runs' noise.
+
+    Parameters
+    ----------
+    rows : Rows
+        Measured.
+    residual : float64[n]
+        Logarithm of measured over predicted times, less the middle of such machines.
+    scale : float64[n]
+        Scale of the class of each row.
+    likeness : Likeness
+        Widths.
+    fixed : sequence of float64[n, n]
+        Further covariances, each by itself.
+    kept : float
+        Part of the model's errors' covariance that a healthy and a slow table have in common.
+
+    Returns
+    -------
+    float64[n_common, n_near, n_small, n_large, n_fixed]
     """
-    noises = NOISES if len(residual) >= TOLD_FROM else NOISES[:1]
-    runs = [_of_runs(rows, *times) for times in itertools.product(noises, noises)]
-    scales = itertools.product(variances(error.likeness.degrees), runs, fixed)
-    every = np.array([model * variance + noise + more for variance, noise, more in scales])
-    return float(np.logaddexp.reduce(_logs_normal(residual, every))) - math.log(len(every))
-
-
-@functools.lru_cache(8)
-def variances(degrees: float) -> tuple[float, ...]:
-    """Return variances, each as likely, of which normal distributions make up Student's t of so many degrees.
-
-    Only the model's errors have its tails: runs on the same machines are near each other.
-    """
-    at = np.linspace(0, 12, 24_001)[1:]  # precisions, of a gamma distribution with the mean 1
-    sums = np.cumsum(at ** (degrees / 2 - 1) * np.exp(-at * degrees / 2))
-    middles = (np.arange(N_SCALES) + 0.5) / N_SCALES
-    return tuple((1 / np.interp(middles, sums / sums[-1], at)).tolist())
+    same = rows.slow[:, None] == rows.slow[None, :]
+    common, near = (part * np.outer(scale, scale) * np.where(same, 1.0, kept) for part in likeness.parts(rows.sizes))
+    models = [a.scale**2 * common + b.scale**2 * near for a, b in itertools.product(likeness.common, likeness.near)]
+    runs = [
+        more + _of_runs(rows, small.scale, large.scale)
+        for small, large, more in itertools.product(likeness.small, likeness.large, fixed)
+    ]
+    every = np.array(models)[:, None] + np.array(runs)
+    shape = (*(len(widths) for widths in likeness[1:]), len(fixed))
+    return _logs_normal(residual, every.reshape(-1, *common.shape)).reshape(shape)
 
 
 def _alike(rows: Rows, error: ErrorModel) -> NDArray[np.float64]:
     """Return how alike what depends on the size is at each two rows."""
-    found: NDArray[np.float64] = np.exp(-(_octaves(rows.sizes) ** 2) / (2 * error.likeness.octaves**2))
-    return found
-
-
-def _octaves(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    at = np.log2(np.maximum(sizes, 1.0))
-    apart: NDArray[np.float64] = at[:, None] - at[None, :]
-    return apart
-
-
-def _of_model(rows: Rows, error: ErrorModel) -> NDArray[np.float64]:
-    """Covariance of the model's errors: the same for two rows of one size."""
-    scale = np.array([error.of(size).scale for size in rows.sizes])
-    found: NDArray[np.float64] = error.likeness.correlations(rows.sizes) * np.outer(scale, scale)
-    return found
+    return error.likeness.parts(rows.sizes)[1]
 
 
 def _of_runs(rows: Rows, small: float, large: float) -> NDArray[np.float64]:
     """Covariance of what two runs on the same machines differ by, and of numbers whose size is not known."""
-    row = np.where(rows.sizes < LARGE, small * ROW_SMALL, large * ROW_LARGE)
+    row = np.where(rows.sizes < STEADY_FROM, small, large)
     same = rows.slow[:, None] == rows.slow[None, :]
     both = rows.vague[:, None] & rows.vague[None, :]
     found: NDArray[np.float64] = np.diag(row**2) + AGAIN**2 * same + VAGUE**2 * both
@@ -185,9 +190,16 @@ def _apart(at: NDArray[np.float64], values: NDArray[np.float64], here: float, va
 
 
 def _logs_normal(residual: NDArray[np.float64], covariances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logarithm of the density of multivariate normal distributions, float64[n_covariances]."""
-    lower = np.linalg.cholesky(covariances)
-    far = (np.linalg.solve(lower, residual[:, None]) ** 2).sum((1, 2))
-    roots = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)
-    found: NDArray[np.float64] = -far / 2 - roots - len(residual) / 2 * math.log(2 * math.pi)
+    """Return the logarithm of the density of multivariate normal distributions, float64[n_covariances].
+
+    With the residual as one more row and column, the last row of the Cholesky factor solves for it at once.
+    """
+    n = len(residual)
+    bordered = np.empty((len(covariances), n + 1, n + 1))
+    bordered[:, :n, :n], bordered[:, n, :n], bordered[:, :n, n] = covariances, residual, residual
+    bordered[:, n, n] = CORNER
+    lower = np.linalg.cholesky(bordered)
+    far = (lower[:, n, :n] ** 2).sum(1)
+    roots = np.log(np.diagonal(lower, axis1=1, axis2=2)[:, :n]).sum(1)
+    found: NDArray[np.float64] = -far / 2 - roots - n / 2 * math.log(2 * math.pi)
     return found
