@@ -122,6 +122,22 @@ def evidence_of(bad: LogFacts, due: Due, healthy: LogFacts | None = None) -> dic
     return found
 
 
+def numbers_of_log(bad: LogFacts) -> dict[str, float]:
+    """Return the numbers that the lines of a log state of causes: NICs, rate of the slowest port in Gb/s, channels.
+
+    Parameters
+    ----------
+    bad : LogFacts
+        Facts of the slow log.
+    """
+    found = {
+        "half_or_fewer_nics_used": float(bad.nics),
+        "nic_rate_degraded": min(bad.speeds, default=0) / 1000,
+        "too_few_channels_or_qps": float(bad.channels),
+    }
+    return {label: number for label, number in found.items() if number}
+
+
 def _of_nics(bad: LogFacts, due: Due) -> list[tuple[str, bool]]:
     """Return what the list of NICs shows: their number, their rates, their link layer."""
     found = []

@@ -3,7 +3,7 @@
 import pytest
 
 from commsim.diagnosis.causes.ground import ground_of
-from commsim.diagnosis.log_evidence import Due, due_of, evidence_of
+from commsim.diagnosis.log_evidence import Due, due_of, evidence_of, numbers_of_log
 from commsim.diagnosis.log_facts import log_facts
 from commsim.prediction.build import plan_collective
 from commsim.prediction.read import scenario_of
@@ -57,6 +57,12 @@ def test_a_list_of_fewer_nics_than_there_are_decides_before_any_time():
     listed = said("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>")
     wished = said("NCCL_IB_HCA set by environment to mlx5_0,mlx5_1")
     assert listed["half_or_fewer_nics_used"] > 1e6 > 100 > wished["half_or_fewer_nics_used"]
+
+
+def test_numbers_of_nics_are_taken_from_the_log():
+    line = "n:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>"
+    assert numbers_of_log(log_facts([line])) == {"half_or_fewer_nics_used": 2}
+    assert numbers_of_log(log_facts(["no line of NCCL"])) == {}
 
 
 def test_what_nccl_says_that_it_uses_comes_before_a_variable():

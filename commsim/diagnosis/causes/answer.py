@@ -15,7 +15,7 @@ from commsim.diagnosis.causes.of_rows import explain_rows, has_closed_form
 from commsim.diagnosis.causes.told import json_of, told
 from commsim.diagnosis.errors_of_plan import errors_of_plan
 from commsim.diagnosis.gpus_of_log import require_gpus
-from commsim.diagnosis.log_evidence import Due, due_of, evidence_of
+from commsim.diagnosis.log_evidence import Due, due_of, evidence_of, numbers_of_log
 from commsim.diagnosis.log_facts import LogFacts, read_log_facts
 from commsim.formats.measurement import Measurement
 from commsim.nccl.error_model import ErrorModel
@@ -108,8 +108,9 @@ def diagnose(
             require_gpus(path, plan.network)
     evidence = evidence_of(bad, _due(plan, bad), good if logs[1] else None)
     causes = explain_rows(
-        plan, slow, healthy, predicted=predicted, numbers=numbers, evidence=evidence, scenario=scenario, over=over
-    )
+        plan, slow, healthy, predicted=predicted, numbers=numbers, evidence=evidence, stated=numbers_of_log(bad),
+        scenario=scenario, over=over,
+    )  # fmt: skip
     if not causes:
         return None
     n_sizes = len({row.size for row in slow}) + len(numbers[0])

@@ -76,6 +76,7 @@ def rank_causes(
     more: NDArray[np.float64] | None = None,
     evidence: Mapping[str, float] | None = None,
     every: Sequence[FaultTimes] = (),
+    stated: Mapping[str, float] | None = None,
 ) -> list[RankedCause]:
     """Rank the causes of the slow rows.
 
@@ -94,15 +95,30 @@ def rank_causes(
     every : sequence of FaultTimes
         What :func:`~commsim.diagnosis.causes.all_faults.predict_faults` gives at the sizes of the rows, each once and
         in order. Default: it is asked here.
+    stated : mapping of str to float, optional
+        Numbers that the log states of causes, by label: of their faults only those of the nearest number are tried.
 
     Raises
     ------
     InputError
         If the closed form has no time of the ground.
     """
-    every = every or predict_faults(ground, np.unique(rows.sizes).tolist())
+    every = _as_stated(every or predict_faults(ground, np.unique(rows.sizes).tolist()), stated or {})
     before = shares_beforehand(ground, (one.label for one in every), has_reference=rows.shares_sizes)
     return rank_faults(every, before, rows, error, more, evidence)
+
+
+def _as_stated(every: Sequence[FaultTimes], stated: Mapping[str, float]) -> list[FaultTimes]:
+    """Return the faults without those of another number than the log states, such as of NICs."""
+    apart = [
+        abs(np.log(one.fault.number / stated[one.label]))
+        if one.fault is not None and one.fault.number and one.label in stated else 0.0
+        for one in every
+    ]  # fmt: skip
+    least = dict[str, float]()
+    for one, far in zip(every, apart, strict=True):
+        least[one.label] = min(far, least.get(one.label, far))
+    return [one for one, far in zip(every, apart, strict=True) if far <= least[one.label]]
 
 
 def rank_faults(

@@ -46,6 +46,8 @@ class Fault:
         say little of those on these.
     reference : Timed or None
         Ground of the healthy table, where that was changed and the slow one was left as it is; None: no change.
+    number : float
+        Number of it that a log may state: NICs, channels, rate of a port in Gb/s; 0: none.
     """
 
     label: str
@@ -56,3 +58,4 @@ class Fault:
     noise: float = 0.0
     other_way: bool = False
     reference: Timed | None = None
+    number: float = 0.0

@@ -49,10 +49,10 @@ def fewer_nics(ground: Ground) -> Iterator[Fault]:
         if left == n - 1 and ground.has_several:
             text = f"{left} of {n} NICs are used, by one machine or by all: one is dead"
         few = without_nodes(ground, dead)
-        yield Fault("half_or_fewer_nics_used", text, few, weight)
+        yield Fault("half_or_fewer_nics_used", text, few, weight, number=left)
         if left * 2 == n:
             far = dataclasses.replace(few, options=dataclasses.replace(few.options, path_inter="PHB"))
-            yield Fault("half_or_fewer_nics_used", text, far, weight)
+            yield Fault("half_or_fewer_nics_used", text, far, weight, number=left)
 
 
 def _spread_out(nics: NDArray[np.int64], left: int) -> NDArray[np.int64]:
@@ -70,7 +70,7 @@ def slower_nics(ground: Ground) -> Iterator[Fault]:
     for port in PORTS if ground.has_several else ():
         if nominal / 17 < port < nominal / 1.2:
             text = f"NICs run at {port} Gb/s in place of {nominal:.4g}"
-            yield Fault("nic_rate_degraded", text, ground.with_rates(links, port / nominal))
+            yield Fault("nic_rate_degraded", text, ground.with_rates(links, port / nominal), number=port)
 
 
 def slower_pcie(ground: Ground) -> Iterator[Fault]:

@@ -36,6 +36,7 @@ def explain_rows(
     predicted: Mapping[float, float] | None = None,
     numbers: tuple[Sequence[float], Sequence[float]] = ((), ()),
     evidence: Mapping[str, float] | None = None,
+    stated: Mapping[str, float] | None = None,
     scenario: Scenario | None = None,
     over: Callable[[Sequence[Fault]], Iterable[Fault]] = iter,
 ) -> tuple[RankedCause, ...]:
@@ -51,7 +52,7 @@ def explain_rows(
         Times of the whole prediction by size in bytes, where they are known; others are those of the closed form.
     numbers : pair of sequences of float, bytes/s
         Bus bandwidths whose size is not known, of slow and of healthy runs.
-    evidence : mapping of str to float, optional
+    evidence, stated : mapping of str to float, optional
         As in :func:`~commsim.diagnosis.causes.explain.rank_causes`.
     scenario : Scenario, optional
         Question of the plan, where faults may be simulated. Default: only those of a closed form are tried.
@@ -71,7 +72,7 @@ def explain_rows(
         return ()
     try:
         if closed:
-            return tuple(_by_closed_form(plan, table, predicted or {}, evidence))
+            return tuple(_by_closed_form(plan, table, predicted or {}, evidence, stated))
         assert scenario is not None
         every = predict_simulated_faults(scenario, np.unique(table.sizes).tolist(), over)
     except InputError:  # NCCL has no channel there, or costs are not known: nothing can be injected
@@ -93,13 +94,14 @@ def has_closed_form(plan: Plan) -> bool:
 
 
 def _by_closed_form(
-    plan: Plan, table: Rows, predicted: Mapping[float, float], evidence: Mapping[str, float] | None
-) -> list[RankedCause]:
+    plan: Plan, table: Rows, predicted: Mapping[float, float], evidence: Mapping[str, float] | None,
+    stated: Mapping[str, float] | None,
+) -> list[RankedCause]:  # fmt: skip
     assert isinstance(plan, NcclPlan)
     ground = ground_of(plan.launch, plan.schedule.n_ranks)
     closed = ground.times(table.sizes.tolist())
     more = np.array([predicted.get(size, time) / time for size, time in zip(table.sizes, closed, strict=True)])
-    return rank_causes(ground, table, errors_of_plan(plan), more, evidence)
+    return rank_causes(ground, table, errors_of_plan(plan), more, evidence, stated=stated)
 
 
 def _table_of(

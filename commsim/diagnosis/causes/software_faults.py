@@ -71,7 +71,7 @@ def fewer_channels(ground: Ground) -> Iterator[Fault]:
         if n < usual:
             options = dataclasses.replace(ground.options, max_ctas=n, min_ctas=min(n, ground.options.min_ctas))
             text = f"{n} channel{'s' * (n > 1)} in place of {usual}"
-            yield Fault("too_few_channels_or_qps", text, dataclasses.replace(ground, options=options))
+            yield Fault("too_few_channels_or_qps", text, dataclasses.replace(ground, options=options), number=n)
 
 
 def sockets(ground: Ground) -> Iterator[Fault]:

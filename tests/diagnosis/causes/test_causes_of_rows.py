@@ -110,6 +110,16 @@ def test_a_healthy_log_calibrates_so_that_a_machine_unlike_the_model_is_no_cause
     )
 
 
+@pytest.mark.parametrize(("stated", "text"), [(2, "2 of 8 of the NICs are used"), (3, "half of the NICs are used")])
+def test_the_number_that_the_log_states_is_the_one_that_is_named(stated, text):
+    """Times as of one NIC, and a log that lists two; three are no fault of the list, and four are nearest."""
+    times = first_of("half_or_fewer_nics_used", H100, "1 of 8").times
+    label, rows = "half_or_fewer_nics_used", table_of(SIZES, times)
+    causes = rank_causes(ground_on(H100), rows, errors_of_plan(plan_on(H100)), stated={label: stated})
+    assert next(one.text for one in causes if one.label == label) == text
+    assert len({one.label for one in causes}) > 10
+
+
 def test_what_else_is_known_decides_between_causes_that_the_times_leave_alike():
     times = noisy(first_of("gpudirect_rdma_off", H100).times)
     shown = ranked(H100, times, evidence={"numa_or_affinity": 50.0, "gpudirect_rdma_off": 0.02})
