@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.registry import close_names
+from commsim.core.registry import MAX_HINTS, close_names, meant_or_known
+
+# Prints all presets.
+LISTED = "commsim topo presets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +117,7 @@ class Presets(Mapping[str, Preset]):
 
     def __getitem__(self, name: str) -> Preset:
         if name not in self._all:
-            close = close_names(name, self)
-            hint = f"did you mean {' or '.join(close)}? " if close else ""
-            raise InputError(f"unknown preset {name!r}; {hint}known: {', '.join(self)}")
+            raise InputError(f"unknown preset {name!r}; {meant_or_known(close_names(name, self), list(self), LISTED)}")
         return self._all[name]
 
     def __contains__(self, name: object) -> bool:
@@ -138,7 +139,8 @@ def has_effective_rates(topology: str) -> bool:
 
 
 def named_so(name: str) -> list[str]:
-    """Return the presets whose summary has a name, such as the ``p5.48xlarge`` of a provider."""
-    return [
+    """Return the presets whose summary has a name, such as the ``p5.48xlarge`` of a provider; the first of many."""
+    found = [
         key for key, preset in PRESETS.items() if name and name.lower() in re.split("[ :,;]+", preset.summary.lower())
     ]
+    return found[:MAX_HINTS]

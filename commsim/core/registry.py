@@ -125,18 +125,12 @@ class Registry(Generic[T]):
         listed : str
             Command that prints that list. Default: the one that prints the registry.
         """
-        close = meant or close_names(name, self._entries)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
-        known = f"({listed or self._listed})" if meant else self._known(hint)
-        return InputError(f"unknown {self.kind} {name!r}; {hint}{known}")
-
-    def _known(self, hint: str) -> str:
-        """List the known names, of many only the first few; none if the hint already names one."""
-        names = list(self)
-        if len(names) <= MAX_NAMES:
-            return f"known: {', '.join(names)}"
-        few = "" if hint else f": {', '.join(names[:MAX_HINTS])}, ..."
-        return f"{len(names)} are known{few}{f' ({self._listed})' if self._listed else ''}"
+        if meant:
+            return InputError(
+                f"unknown {self.kind} {name!r}; did you mean {' or '.join(meant)}? ({listed or self._listed})"
+            )
+        close = close_names(name, self._entries)
+        return InputError(f"unknown {self.kind} {name!r}; {meant_or_known(close, list(self), self._listed)}")
 
     def __iter__(self) -> Iterator[str]:
         self._import_all()
@@ -193,6 +187,30 @@ def usual_spelling(text: str, names: Iterable[str]) -> str:
     plain = text.lower().removeprefix("mpi_").replace("-", "").replace("_", "")
     plain = "broadcast" if plain == "bcast" else plain
     return next((one for one in names if one.lower().replace("-", "").replace("_", "") == plain), text)
+
+
+def meant_or_known(close: Sequence[str], names: Sequence[str], listed: str) -> str:
+    """Return what a message says after an unknown name: what may be meant, and the known names, of many a few.
+
+    Parameters
+    ----------
+    close : sequence of str
+        Names that may be meant; where there are some and many are known, no others are named.
+    names : sequence of str
+        All known names.
+    listed : str
+        What prints all of them; empty where nothing does.
+
+    Examples
+    --------
+    >>> meant_or_known(["p5"], ["p4", "p5"], "")
+    'did you mean p5? known: p4, p5'
+    """
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    if len(names) <= MAX_NAMES:
+        return f"{hint}known: {', '.join(names)}"
+    few = "" if hint else f": {', '.join(names[:MAX_HINTS])}, ..."
+    return f"{hint}{len(names)} are known{few}{f' ({listed})' if listed else ''}"
 
 
 def close_names(name: str, known: Iterable[str]) -> list[str]:

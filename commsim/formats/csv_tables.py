@@ -99,11 +99,13 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
     before, line = _header(io.StringIO(text))
     delimiter = _delimiter(line)
     lines = csv.DictReader(itertools.islice(io.StringIO(text), before, None), delimiter=delimiter)
+    written = _renamed(lines, path)
     rows = []
     for number, cells in enumerate(_cells(lines, path), before + 2):
         point = {name: _with_point(cell) for name, cell in cells.items() if name} if delimiter == ";" else cells
-        size, rate = (_number(path, number, point, names) for names in (SIZES, RATES))
-        times = [(value, unit) for name, unit in TIMES.items() if (value := _number(path, number, point, (name,)))]
+        size, rate = (_number(path, number, point, names, written) for names in (SIZES, RATES))
+        every = ((_number(path, number, point, (name,), written), unit) for name, unit in TIMES.items())
+        times = [(value, unit) for value, unit in every if value]
         if not (times or rate):
             raise InputError(f"{path}, line {number}: has neither time_us nor busbw above 0")
         time = times[0][0] * times[0][1] if times else None
@@ -135,26 +137,39 @@ def _operation(path: Path, line: int, name: str) -> str:
     return known.get(found, "")
 
 
+def _renamed(lines: csv.DictReader[str], path: Path) -> dict[str, str]:
+    """Name the columns in small letters without signs, and return how the file writes each."""
+    try:
+        written = [*(lines.fieldnames or ())]
+    except csv.Error as error:
+        raise InputError(f"{path}: {error}") from None
+    names = [_known(name) for name in written]
+    # of two columns of one name the first is read: out of place stands before in place
+    lines.fieldnames = [name if name not in names[:i] else "" for i, name in enumerate(names)]
+    return dict(zip(lines.fieldnames, written, strict=True))
+
+
 def _cells(lines: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:
     try:
-        names = [_known(name) for name in lines.fieldnames or ()]
-        # of two columns of one name the first is read: out of place stands before in place
-        lines.fieldnames = [name if name not in names[:i] else "" for i, name in enumerate(names)]
         yield from lines
     except csv.Error as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _number(path: Path, line: int, cells: Mapping[str, str | None], names: tuple[str, ...]) -> float | None:
-    text = next((cells[name] for name in names if cells.get(name)), None)
-    if text is None:
+def _number(
+    path: Path, line: int, cells: Mapping[str, str | None], names: tuple[str, ...], written: Mapping[str, str]
+) -> float | None:
+    name = next((name for name in names if cells.get(name)), None)
+    if name is None:
         return None
+    text = cells[name] or ""
     try:
         value = as_number(text)
     except ValueError:
         value = _size(text) if names is SIZES else math.nan
     if not 0 <= value < math.inf:
-        raise InputError(f"{path}, line {line}: {names[0]} must be a number of at least 0, got {text[:40]!r}")
+        column = shorten(written[name].strip())
+        raise InputError(f"{path}, line {line}: {column} must be a number of at least 0, got {text[:40]!r}")
     return value
 
 

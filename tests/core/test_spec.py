@@ -178,7 +178,7 @@ def test_a_number_has_digits_0_to_9(text, tmp_path):
             read(text)
     if text:
         (tmp_path / "all_reduce.csv").write_text(f"bytes,time_us\n8,{text}\n", "utf-8")
-        with pytest.raises(InputError, match="line 2: timeus must be a number of at least 0"):
+        with pytest.raises(InputError, match="line 2: time_us must be a number of at least 0"):
             read_measured(tmp_path / "all_reduce.csv")
 
 

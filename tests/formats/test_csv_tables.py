@@ -46,3 +46,16 @@ def test_a_time_without_its_unit_is_not_read(tmp_path):
     (tmp_path / "all_reduce.csv").write_text("size,time\n1024,10\n")
     with pytest.raises(InputError, match="it begins with 'size,time'"):
         read_measured(tmp_path / "all_reduce.csv")
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "column"),
+    [("bytes,time_us", "8,x", "time_us"), ("Size (B),time(us)", "many,1", r"Size \(B\)"),
+     ("nbytes;avg_latency_us", "8;-1", "avg_latency_us"), ("size,oop_busbw", "8,x", "oop_busbw"),
+     ("size, busbw (GB/s)", "8,x", r"busbw \(GB/s\)")],
+)  # fmt: skip
+def test_a_wrong_number_is_named_by_its_column_as_the_file_writes_it(tmp_path, header, row, column):
+    path = tmp_path / "all_reduce.csv"
+    path.write_text(f"{header}\n{row}\n")
+    with pytest.raises(InputError, match=f"line 2: {column} must be a number"):
+        read_measured(path, n_ranks=2)

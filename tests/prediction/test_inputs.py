@@ -28,8 +28,11 @@ def test_a_name_that_ends_as_a_file_does_is_a_file(tmp_path, suffix):
         ("h100", r"unknown topology 'h100'; did you mean dgx-h100 or hgx-h100\? \(commsim topo presets\)"),
         ("DGX-H101", r"unknown topology 'DGX-H101'; did you mean dgx-h100\?"),
         ("p5.48xlarge", r"unknown topology 'p5\.48xlarge'; did you mean p5\?"),
-        ("p5.48xlarge@star:machines=2", r"unknown machine 'p5\.48xlarge'; did you mean p5\? known: "),
-        ("h200@star:machines=2", r"unknown machine 'h200'; did you mean dgx-h200 or hgx-h200 or ndv5-h200\? known: "),
+        ("p5.48xlarge@star:machines=2", r"unknown machine 'p5\.48xlarge'; did you mean p5\? \d+ are known"),
+        (
+            "h200@star:machines=2",
+            r"unknown machine 'h200'; did you mean dgx-h200 or hgx-h200 or ndv5-h200\? \d+ are known",
+        ),
         ("dgx-h100:machines=0", "star: machines must be a whole number of at least 1, got '0'"),
         ("fat_tree:k=3", "fat_tree needs an even k of at least 2, got k=3"),
         ("fat_tree:k=4,bandwidth=100Gb", "fat_tree: bandwidth must be a rate .* did you mean 100Gbps"),

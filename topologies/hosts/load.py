@@ -12,12 +12,12 @@ from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.machines.hosts_of_machines import hosts_of_machines
 from commsim.core.network import NIC, Network
-from commsim.core.registry import Registry, close_names
+from commsim.core.registry import Registry, close_names, meant_or_known
 from commsim.core.remark import Remark
 from commsim.core.spec import SUFFIXES, full_keys, is_whole, read_arguments, split_spec
 from commsim.extensions import house
 from topologies import TOPOLOGIES, require_buildable
-from topologies.presets import PRESETS, named_so
+from topologies.presets import LISTED, PRESETS, named_so
 
 from . import HOST_TYPES
 
@@ -92,8 +92,8 @@ def load_machine(text: str) -> Network:
         hosts = [preset for preset in PRESETS if is_machine(preset)]
         files = f"a file ending with {', '.join(house().machines)}"
         close = close_names(name, (*hosts, *HOST_TYPES)) or named_so(name)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
-        raise InputError(f"unknown machine {name!r}; {hint}known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
+        known = f"{meant_or_known(close, hosts, LISTED)}, {', '.join(HOST_TYPES)}, or {files}"
+        raise InputError(f"unknown machine {name!r}; {known}")
     raw, hardware = _split_hardware(raw)
     build = HOST_TYPES[name].build
     machine = build(**read_arguments(build, raw))

@@ -76,6 +76,10 @@ def run(config: ExpectConfig) -> Answer:
     from commsim.diagnosis.floor_exports import FORMS
     from commsim.diagnosis.reached import reached_by, reached_lines
 
+    if config.report is not None:
+        from commsim.pages.page.write import check_page
+
+        check_page(config.report)
     machines = read_machines(config.machines)
     options: dict[str, Any] = {
         "machines": machines[0], "n_ranks": config.ranks, "collective": config.collective,

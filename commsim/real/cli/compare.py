@@ -64,6 +64,7 @@ def run(config: CompareConfig) -> Answer:
     """Set predicted and measured times, or two measured ones, side by side."""
     from commsim.real.comparison.healthy_rows import csv_rows
 
+    _check_outputs(config)
     if len(config.files) > 2 - bool(config.busbw):
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
     if not config.files and not config.busbw:
@@ -80,6 +81,18 @@ def run(config: CompareConfig) -> Answer:
     if config.busbw or (rows and not any(row.size and not row.healthy for row in rows)):
         return _of_numbers(config, path, healthy)
     return _with_topology(config, config.files[-1], healthy)
+
+
+def _check_outputs(config: CompareConfig) -> None:
+    """Refuse, before anything is read, a picture or a page that could not be written."""
+    if config.plot:
+        from commsim.pages.pictures.to_files import check_drawable
+
+        check_drawable(config.plot)
+    if config.report:
+        from commsim.pages.page.write import check_page
+
+        check_page(config.report)
 
 
 def _prediction(config: CompareConfig) -> dict[str, Any]:

@@ -73,6 +73,17 @@ def test_a_page_shows_measured_against_expected_and_what_causes_predict(commsim,
     assert "--report goes with --topology" in commsim.refuses("compare", log, log, "--report", page)
 
 
+@pytest.mark.parametrize(("flag", "name", "words"), [
+    ("--report", "x.txt", "a report is a file that ends with .html"), ("--report", "no/x.html", "no such folder"),
+    ("--plot", "x.txt", "a picture is a file that ends with"), ("--plot", "no/x.svg", "no such folder"),
+])  # fmt: skip
+def test_an_output_that_cannot_be_written_is_refused_before_the_log_is_read(commsim, tmp_path, flag, name, words):
+    log = tmp_path / "none.txt"
+    assert words in commsim.refuses("compare", log, "--topology", DGX, flag, tmp_path / name)
+    if flag == "--report":
+        assert words in commsim.refuses("expect", DGX, "--from", log, flag, tmp_path / name)
+
+
 def test_one_number_lists_what_gives_it_and_what_to_measure_next(commsim):
     where = ("--operation", "all_reduce", "--topology", DGX)
     assert commsim("compare", "--busbw", "200GB/s", *where).code == 0
