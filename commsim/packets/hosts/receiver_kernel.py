@@ -94,6 +94,7 @@ def _accept(fabric: RunState, p: int, now: int) -> None:
     else:
         flow["n_early"] += 1
         fabric.state["out_of_order"] += 1
+        due |= rules["on_path"] and rules["transport"] == DCQCN  # a gap in order is a loss: RoCE's NAK
     if flow["expected"] == flow["n_packets"]:
         flow["received_at"] = now
     if due or flow["unanswered"] >= rules["ack_every"]:

@@ -90,3 +90,13 @@ def test_each_transport_and_preset_is_in_the_help_and_on_the_page_of_fabrics(com
     page = (Path(__file__).parents[3] / "docs" / "fabrics.md").read_text(encoding="utf-8")
     table = page.partition("\n## Transports\n")[2].partition("\n\nA packet")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(TRANSPORTS)
+
+
+def test_rare_acknowledgements_of_roce_repeat_no_more_where_packets_are_lost(commsim):
+    """A gap in the order of one path is answered at once, as a RoCE NIC does by a NAK."""
+    network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=400Gbps"
+    run = ("run", "ring_all_reduce", "--topology", network, "--size", "8M", "--engine", "packet", "--preset", "roce")
+    lossy = (*run, "--overhead", "0us", "--hashes", "1", "--loss", "0.1%", "--ack-every")
+    each, rare = (commsim.results(*lossy, n)["results"][0] for n in ("1", "256"))
+    assert rare["time_s"] < 1.02 * each["time_s"]
+    assert rare["counters"]["retransmissions"] < 2 * each["counters"]["retransmissions"]
