@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 # Machines from which on comparing them pays; nodes of each up to which all pairs of them may be routed.
 LEAST, MAX_NODES = 64, 1024
+# Routes up to which those inside of machines are kept, which no hash changes; and for how many sets.
+MAX_KEPT, SETS = 1 << 20, 2
+Inside = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
+_latest: list[tuple[Network, NDArray[np.int64], NDArray[np.int64], Inside]] = []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +83,7 @@ def alike_machines(network: Network) -> AlikeMachines | None:
 
 def routes_inside(
     network: Network, machines: AlikeMachines, src: NDArray[np.int64], dst: NDArray[np.int64], walk: Walk
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+) -> Inside:
     """Find the routes that stay inside of their machines, where only one is shortest.
 
     A way through the fabric costs a link out of the machine and one back at least. Where each is dearer than the way
@@ -97,8 +101,20 @@ def routes_inside(
     Returns
     -------
     which, first, link, latency
-        Numbers of the routes found, rising, and their columns of Routes.
+        Numbers of the routes found, rising, and their columns of Routes. Those of the last calls are kept.
     """
+    for known, begin, end, found in _latest:
+        if known is network and np.array_equal(begin, src) and np.array_equal(end, dst):
+            return found
+    found = _found_inside(network, machines, src, dst, walk)
+    if len(src) <= MAX_KEPT:
+        _latest[:] = [(network, src, dst, found), *_latest[: SETS - 1]]
+    return found
+
+
+def _found_inside(
+    network: Network, machines: AlikeMachines, src: NDArray[np.int64], dst: NDArray[np.int64], walk: Walk
+) -> Inside:
     n, machine, ends = len(machines.first), network.machine, machines.ends
     which = np.flatnonzero((machine[src] >= 0) & (machine[src] == machine[dst]))
     pair = machines.place[src[which]].astype(np.int64) * n + machines.place[dst[which]]
