@@ -31,7 +31,7 @@ from commsim.sparse.plan_sparse import links_only
 
 from .bottleneck import Bound, find_bound
 from .candidates import NOT_PROGRAMMABLE, Alternative, candidates
-from .crossovers import CrossoverAnswer, about_data, density_of_crossover, gains_of_servers
+from .crossovers import CrossoverAnswer, about_data, density_of_crossover, gains_of_servers, way_compared_with
 from .question import Question, question_of
 
 IN_RUNS = "non-zero elements are assumed in runs of {0} (--block); scattered ones make blocks pay far less"
@@ -150,6 +150,10 @@ class Advice(Shown):
     def crossover(self, against: str = "") -> CrossoverAnswer:
         """Find from which density on dense ways are faster, or the one that `against` names, by further predictions."""
         return density_of_crossover(self.question, self, against)
+
+    def require_way(self, against: str) -> None:
+        """Refuse what no crossover is sought against, as :meth:`crossover` does, before anything is predicted."""
+        way_compared_with(self.question, self, against)
 
     def servers(self) -> CrossoverAnswer:
         """Find up to how many CPU servers BytePS gains, by further predictions."""

@@ -21,7 +21,7 @@ from .server_gains import GAIN, Servers, server_gains
 if TYPE_CHECKING:
     from commsim.prediction.plans.dense import Plan
 
-    from .advise import Advice
+    from .advise import Advice, TimedAlternative
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,32 @@ class CrossoverAnswer:
     remarks: tuple[Remark, ...] = ()
 
 
+def way_compared_with(question: Question, advice: Advice, against: str = "") -> TimedAlternative | None:
+    """Return the dense way that sparse ones are compared with; None where none is ranked.
+
+    Parameters
+    ----------
+    question, advice
+        What is asked, and its ranking.
+    against : str
+        Its name, such as ``ring_all_reduce``. Default: the fastest.
+
+    Raises
+    ------
+    InputError
+        If `against` is not ranked, its time depends on the density, or no density is asked about.
+    """
+    ways = [row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")]
+    rows = [row for row in ways if against in ("", row.candidate.label, row.candidate.spec.partition(":")[0])]
+    dense = rows[0] if rows else None
+    if against and dense is None:
+        known = first_of([row.candidate.label for row in ways])
+        raise InputError(f"against is a way that is ranked and not sparse: {known}; got {against!r}")
+    if against and (not question.densities or question.gradients is not None):
+        raise InputError("against needs a density, and no gradients: the crossover is one of densities")
+    return dense
+
+
 def density_of_crossover(question: Question, advice: Advice, against: str = "") -> CrossoverAnswer:
     """Find from which density on dense ways are faster.
 
@@ -53,17 +79,10 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     Raises
     ------
     InputError
-        If `against` is not ranked, its time depends on the density, or no density is asked about.
+        As of :func:`way_compared_with`.
     """
     sparse = [row.candidate for row in advice.ranked if row.candidate.way == "sparse"]
-    ways = [row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")]
-    rows = [row for row in ways if against in ("", row.candidate.label, row.candidate.spec.partition(":")[0])]
-    dense = rows[0] if rows else None
-    if against and dense is None:
-        known = first_of([row.candidate.label for row in ways])
-        raise InputError(f"against is a way that is ranked and not sparse: {known}; got {against!r}")
-    if against and (not question.densities or question.gradients is not None):
-        raise InputError("against needs a density, and no gradients: the crossover is one of densities")
+    dense = way_compared_with(question, advice, against)
     if not question.densities or question.gradients is not None or not sparse or dense is None or not dense.result.time:
         return CrossoverAnswer()
     first = {candidate.group[0]: candidate.group for candidate in reversed(sparse)}  # of several densities one will do

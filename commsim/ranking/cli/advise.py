@@ -95,6 +95,7 @@ def run(config: AdviseConfig) -> Answer:
         placement=config.placement, routing=config.routing, seed=config.seed or 0,
         hashes=config.hashes or 0, fail=config.fail, scale=config.scale, **costs,
     )  # fmt: skip
+    advice.require_way(config.against or "")
     left: dict[str, Any] = {"left_out": advice.left_out, "crossovers": {"density": None, "servers": None}}
     ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags(), left)
     if not config.crossovers and config.against is None:

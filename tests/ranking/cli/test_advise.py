@@ -254,3 +254,9 @@ def test_that_elements_come_in_runs_is_said_beside_the_table(commsim):
     assert commsim(*ASKED, "--density", "0.01", "--block", "1", "-v").code == 0
     assert "(--block)" not in commsim.out
     assert "density 0.01 in runs of 1, on " in commsim.out
+
+
+@pytest.mark.parametrize("flags", [("--against", "zen", "--density", "0.01"), ("--against", "ring_all_reduce")])
+def test_a_way_that_has_no_crossover_is_refused_before_the_ranking_is_printed(commsim, flags):
+    commsim.refuses("advise", "--topology", "star:n_hosts=4", "--size", "1MiB", *flags)
+    assert not commsim.out
