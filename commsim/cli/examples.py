@@ -19,7 +19,8 @@ EXAMPLES = {
         commsim examples work/examples
         commsim examples files && commsim place files/cluster.toml files/jobs.json
         commsim examples first && commsim sweep plan first/sweep_cost.toml
-        commsim examples both && commsim run --jobs both/jobs/atp_beside_dctcp.toml""",
+        commsim examples both && commsim run --jobs both/jobs/atp_beside_dctcp.toml --engine packet --transport dctcp \\
+            --topology leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,bandwidth=10Gbps""",
 }
 # Where an installed package has them, below the environment.
 INSTALLED = "share/commsim/examples/"
