@@ -19,8 +19,7 @@ EXAMPLES = {
         commsim examples work/examples
         commsim examples files && commsim place files/cluster.toml files/jobs.json
         commsim examples first && commsim sweep plan first/sweep_cost.toml
-        commsim examples both && commsim run --jobs both/jobs/atp_beside_dctcp.toml --engine packet --transport dctcp \\
-            --topology leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,bandwidth=10Gbps""",
+        commsim examples both && commsim topo check both/cluster.toml""",
 }
 # Where an installed package has them, below the environment.
 INSTALLED = "share/commsim/examples/"
