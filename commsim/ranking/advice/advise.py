@@ -152,7 +152,7 @@ class Advice(Shown):
         return density_of_crossover(self.question, self, against)
 
     def require_way(self, against: str) -> None:
-        """Refuse what no crossover is sought against, as :meth:`crossover` does, before anything is predicted."""
+        """Refuse what no crossover is sought against, as :meth:`crossover` does, before a ranking is printed."""
         way_compared_with(self.question, self, against)
 
     def servers(self) -> CrossoverAnswer:
