@@ -28,3 +28,10 @@ def write_files(folder: str) -> None:
     """Write them into a folder."""
     for name, text in FILES.items():
         (Path(folder) / name).write_text(text, encoding="utf-8")
+
+
+def rank_beside_known_jobs(_folder: str) -> None:
+    """Rank for one job as the service does: no command calls its kernels."""
+    from commsim.placement.service.beside.ranking_beside import warm_up_ranking
+
+    warm_up_ranking()
