@@ -25,6 +25,9 @@ from .uplinks import COUNTS_OF_CABLES
 
 KEY = "machines"
 PORTS = "switch_ports"
+# Of a fabric of which only the machines are counted: NVIDIA's QM9700 and SN5600 have 64 ports of 400 and 800 Gb/s.
+PORTS_OF_UNCOUNTED = "64"
+COUNTS_ABOVE = {"n_spines", "uplinks_per_spine"}
 
 
 def fabric_of(text: str, machine: Network, called: str) -> str:
@@ -145,7 +148,9 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
     what = f"{name}: {KEY}={text}" + (f" are {wanted} hosts of the fabric" if wanted != int(text) else "")
     sized_by = TOPOLOGIES[name].metadata["sized_by"]
     missing = [key for key in sized_by if key not in raw]
-    if PORTS in raw and len(missing) == 2:
+    if len(missing) == 2 and PORTS in TOPOLOGIES[name].parameters and not raw.keys() & COUNTS_ABOVE:
+        raw.setdefault(PORTS, PORTS_OF_UNCOUNTED)
+    if len(missing) == 2 and PORTS in raw:
         return _fitted(what, name, raw, missing, wanted, n_nics)
     free = next(iter(missing), None)
     count = _counter(name, raw)

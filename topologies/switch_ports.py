@@ -21,7 +21,7 @@ HINTS = {
     "core switch": "give fewer uplinks_per_core", "leaf": "give a smaller hosts_per_leaf",
     "switch of a rack": "give a smaller hosts_per_rack", "rack": "give a smaller hosts_per_rack",
     "pod switch": "give fewer racks_per_pod", "three_tier core switch": "give fewer pods, or more n_cores",
-    "spine": "give fewer leaves, or take rail_optimized or fat_tree, which have a third tier",
+    "spine": "give fewer leaves or a larger switch_ports, or take rail_optimized or fat_tree, which have a third tier",
 }  # fmt: skip
 
 

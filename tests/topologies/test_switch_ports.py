@@ -64,6 +64,10 @@ def test_a_leaf_has_as_many_hosts_as_fit_and_no_switch_more_links_than_ports(por
          "dgx-h100@leaf_spine:n_leaves=6,hosts_per_leaf=24,n_spines=3,uplinks_per_spine=8"),
         ("leaf_spine:machines=100,switch_ports=32",
          "leaf_spine:n_leaves=10,hosts_per_leaf=10,n_spines=5,uplinks_per_spine=2"),
+        ("dgx-h100@leaf_spine:machines=16,oversubscription=8",
+         "dgx-h100@leaf_spine:n_leaves=4,hosts_per_leaf=32,n_spines=1,uplinks_per_spine=4"),
+        ("dual_tor:machines=64", "dual_tor:machines=64,switch_ports=64"),
+        ("multi_plane:machines=64,n_planes=2", "multi_plane:machines=64,n_planes=2,switch_ports=64"),
         ("leaf_spine:machines=24,n_leaves=4,oversubscription=3", "leaf_spine:n_leaves=4,hosts_per_leaf=6,n_spines=2"),
     ],
 )  # fmt: skip
@@ -79,6 +83,7 @@ def test_machines_are_on_as_few_leaves_alike_as_have_ports_for_them(text, same):
     ("text", "message"),
     [
         ("leaf_spine:n_leaves=4", "leaf_spine needs hosts_per_leaf, such as leaf_spine:hosts_per_leaf=4"),
+        ("leaf_spine:machines=8,n_spines=2", "leaf_spine needs n_leaves"),
         ("leaf_spine:n_leaves=4,switch_ports=0", "leaf_spine: switch_ports must be 1 to 2048, got 0"),
         ("leaf_spine:n_leaves=4,switch_ports=1", "switch_ports=1 are too few for a leaf with one host"),
         ("leaf_spine:n_leaves=100,switch_ports=64", "a spine needs 100 ports, got switch_ports=64; give fewer leaves"),
