@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from commsim.core.errors import located
+from commsim.core.errors import InputError, located
 from commsim.core.files.fields import TableFields
 from commsim.placement.cluster import Cluster
 from commsim.placement.node_names import on_nodes
@@ -43,6 +43,8 @@ def read_placements(
         Naming the placement and the job that is wrong.
     """
     open_jobs = [job.name for job in wanted if job.placement is None]
+    if not open_jobs:
+        raise InputError(f"{source}: {KEY} has no effect: all jobs have a placement of their own")
     found = {}
     for name, one in placements.items():
         fields = TableFields(cast("Mapping[str, object]", one), source, (KEY, name))

@@ -14,7 +14,9 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.node_names import on_nodes
 from commsim.placement.place import GENERATORS, place_jobs, rank_placements
+from commsim.placement.ranked.job_costs import new_jobs
 from commsim.placement.ranking import PlacementRanking
+from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside.kept_jobs import KeptJobs, seeds_of, with_links
@@ -129,14 +131,19 @@ def _beside(
     free = without_kept(kept)
     placed = on_cluster(free, own)
     jobs = placed[0][1] if placed else on_nodes(free, wanted)
+    new = {job.name for job in new_jobs(wanted) or wanted}
     if asked.seed != seeds[0]:  # other hashes than those that are kept
         seeds = seeds_of(kept.cluster, asked.seed, len(seeds))
         known = [one.job for one in kept.jobs.values()]
         kept = KeptJobs.none(kept.cluster, seeds).changed(with_links(kept.cluster, known, seeds))
-    ranking = RankingBeside(kept, seeds, jobs)
+    if running := [job for job in jobs if job.name not in new]:
+        FreeGpus(free, running)  # refuses GPUs that are not free
+        kept = kept.changed(with_links(kept.cluster, running, seeds))
+    ranking = RankingBeside(kept, seeds, [job for job in jobs if job.name in new])
     n = len(placed) or asked.candidates
+    placed = [(name, [job for job in each if job.name in new]) for name, each in placed]
     ranked = ranking.rank(n, asked.generators or GENERATORS, asked.seed, placed=placed)
-    rows = [ranking.row(one) for one in ranked]
+    rows = [ranking.row(one, [job.name for job in running]) for one in ranked]
     tree = {"schema": SCHEMA, "candidates": rows, "discarded": [], "notes": [*notes, *ranking.remarks(ranked)]}
     if sum(job.n_gpus for job in jobs) * len(rows) > _LARGE:
         require_answer(tree)
@@ -191,4 +198,4 @@ def _ranked_own(
     if moved := [job.name for job in running if job.placement is None]:
         raise InputError(f"job {moved[0]} has to be moved: name it in jobs, and its nodes in {KEY}")
     placed = dict(on_cluster(cluster, {name: (*running, *new) for name, new in own.items()}))
-    return rank_placements(cluster, placed, new=[job.name for job in wanted], **how)
+    return rank_placements(cluster, placed, new=[job.name for job in new_jobs(wanted) or wanted], **how)

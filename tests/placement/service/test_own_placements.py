@@ -92,3 +92,62 @@ def test_what_is_wrong_with_them_is_named(service, placements, more, status, mes
     service.ask("POST", "/jobs", {"jobs": [row("old", 4, placement=["h2x2", "h6x2"])]})
     got, answer = place(service, row("a", 4), placements=placements, **more)
     assert (got, message in answer["error"]) == (status, True), answer
+
+
+RUNS = {"period": 200.0, "up": 140.0, "rate": 50.0}  # 140 and 80 of 200 ms are 220 ms of the rack's link
+
+
+@pytest.mark.parametrize("start", [{}, {"start_ms": 0.0}])
+@pytest.mark.parametrize("known", [False, True])
+def test_what_a_new_job_costs_does_not_depend_on_how_the_running_ones_are_told(service, known, start):
+    """Jobs of the request that have a place were new beside `placements`, and beside jobs that are known."""
+    runs = row("runs", 4, **RUNS, placement=["h0x2", "h4x2"], **start)
+    if known:
+        service.ask("POST", "/jobs", {"jobs": [row("far", 2, placement=["h8", "h9"])]})
+    new = row("new", 4, 200.0, 80.0, 50.0)
+    own = {"far": {"new": ["h1x2", "h5x2"]}, "near": {"new": ["h1x2", "h2x2"]}}
+    for more in ({"placements": own}, {"generators": ["packed", "random"], "candidates": 6}):
+        status, answer = place(service, new, runs, **more)
+        assert status == 200
+        for one in answer["candidates"]:
+            assert list(one["cost"]["own"]) == ["new"]
+            assert sorted(one["placement"]) == sorted(one["shifts_ms"]) == ["new", "runs"]
+    costs = {one["generator"]: one["cost"] for one in place(service, new, runs, placements=own)[1]["candidates"]}
+    assert costs["far"]["own"]["new"] == pytest.approx(1.1)
+    assert costs["far"]["added"] == pytest.approx({"runs": 0.1})
+    assert (costs["near"]["total"], costs["near"]["added"]) == (0.0, {})
+
+
+def test_running_jobs_of_the_request_are_reserved_where_they_are(service):
+    service.ask("POST", "/jobs", {"jobs": [row("far", 2, placement=["h8", "h9"])]})
+    runs = row("runs", 4, **RUNS, placement=["h0x2", "h4x2"], start_ms=30)
+    answer = place(service, row("new", 4), runs, placements={"x": {"new": ["h1x2", "h2x2"]}}, reserve=True)[1]
+    known = {one["job"]: one for one in service.ask("GET", "/jobs")[1]["jobs"]}
+    assert answer["reserved"]["jobs"] == ["new", "runs"]
+    assert (known["runs"]["placed"], known["runs"]["start_ms"]) == (["h0", "h0", "h4", "h4"], 30)
+    assert known["new"]["placed"] == ["h1", "h1", "h2", "h2"]
+
+
+def test_running_jobs_of_the_request_take_no_gpus_of_others(service):
+    service.ask("POST", "/jobs", {"jobs": [row("far", 2, placement=["h0", "h1"])]})
+    status, answer = place(service, row("new", 4), row("runs", 4, placement=["h0x2", "h4x2"]))
+    assert (status, "job runs asks 2 GPUs of h0" in answer["error"]) == (409, True)
+
+
+def test_the_ends_over_hashes_are_of_one_kind_where_there_is_one_path(service):
+    """The least cost was an estimate, beside a cost that was simulated."""
+    service.ask("POST", "/jobs", {"jobs": [
+        row("a", 4, 200.0, 105.0, 50.0, placement=["h1x2", "h5x2"], start_ms=92),
+        row("b", 4, 150.0, 73.0, 40.0, placement=["h8x2", "h2x2"], start_ms=139),
+    ]})  # fmt: skip
+    own = {"x": {"new": ["h1", "h3", "h0x2"]}, "y": {"new": ["h0x2", "h6x2"]}}
+    service.ask("POST", "/jobs", {"jobs": [row("a", 2, 200.0, 105.0, 50.0, placement=["h1", "h5"], start_ms=92)]})
+    answer = place(service, row("new", 4, 200.0, 62.0, 30.0), placements=own)[1]
+    assert {one["prediction"] for one in answer["candidates"]} == {"simulation"}
+    for one in answer["candidates"]:
+        assert one["cost"]["total_best"] == one["cost"]["total_worst"] == one["cost"]["total"]
+
+
+def test_placements_of_no_job_are_refused(service):
+    status, answer = place(service, row("a", 2, placement=["h0x2"]), placements={"x": {"a": ["h1x2"]}})
+    assert (status, "placements has no effect: all jobs have a placement" in answer["error"]) == (400, True)

@@ -101,8 +101,8 @@ class PlacementBeside:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Least and largest cost over the hashes."""
-        costs = [*(one.cost for one in self.of_seed), self.cost]
+        """Least and largest cost over the hashes; the simulated one of those that cost what the median does."""
+        costs = [self.cost if one.cost == self.estimated else one.cost for one in self.of_seed]
         return min(costs), max(costs)
 
     def order(self, inner: NDArray[np.bool_]) -> tuple[float, ...]:

@@ -173,8 +173,15 @@ class RankingBeside:
         other = replace(one, shift=shift, window=window, of_seed=self._at(new, met, more, shift))
         return min(one, other, key=lambda at: (round(at.ends[1], PRINTED), round(at.cost, PRINTED)))
 
-    def row(self, one: PlacementBeside) -> dict[str, Any]:
-        """Return the JSON of a candidate: the new jobs, and the running ones whose iteration time they change."""
+    def row(self, one: PlacementBeside, also: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the JSON of a candidate: the new jobs, and the running ones whose iteration time they change.
+
+        Parameters
+        ----------
+        also : sequence of str
+            Running jobs whose places and starts are named, too: those that the request has.
+        """
+        running = [self._kept.jobs[name].job for name in also]
         of, period, first = one.of_seed[one.median], self._period, len(self._kept.jobs)
         names = [*self._kept.jobs, *(job.name for job in one.jobs)]
         before, after = self._hashes[one.median][2].final, of.times.final
@@ -194,9 +201,10 @@ class RankingBeside:
             if job.name in meeting and job.start is None
         }
         start = {job.name: self._start_ms(one, i) for i, job in enumerate(one.jobs)}
+        given = {job.name: _rounded((job.start or 0.0) * 1e3) for job in running}
         return {
             "generator": one.generator,
-            "placement": {job.name: list(job.placement or ()) for job in one.jobs},
+            "placement": {job.name: list(job.placement or ()) for job in (*one.jobs, *running)},
             "cost": {
                 "total": _rounded(one.cost),
                 "total_best": _rounded(one.ends[0]),
@@ -211,7 +219,7 @@ class RankingBeside:
             "score_mean": _rounded(sum(scores) / len(scores)),
             "score_min": _rounded(min(scores)),
             "links": links,
-            "shifts_ms": start,
+            "shifts_ms": start | given,
             "windows_ms": {name: [_rounded(start[name] - w), _rounded(start[name] + w)] for name, w in half.items()},
             "slack_ms": {name: _rounded(w) for name, w in half.items()},
             "window_ms": {job.name: _rounded(float(one.window[i]) * 1e3) for i, job in enumerate(one.jobs)},
