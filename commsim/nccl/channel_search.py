@@ -67,9 +67,9 @@ RAISED_HEADS = 16
 # does not: 4 GH200 with 4 NICs on Slingshot have 12 rings, doubled to 24 channels (NCCL 2.26.2, aws-ofi-nccl 1.13.0).
 # Their rate is not in the log; from 12 to 22 GB/s NCCL's choices are the same, on two machines those of Alps' tables.
 RINGS_PER_NIC = dict.fromkeys(("slingshot", "slingshot-2025"), (3, 20e9))
-# Latency between machines that aws-ofi-nccl reports on EFA, s, for P4d, P5 and machines that it does not name (its
-# src/platform-aws.c). NCCL adds it to its hops, twice with Simple. Other plugins report none.
-REPORTED_LATENCY = {"efa": 75e-6, "efa2": 75e-6, "efa3": 75e-6}
+# Latency between machines that aws-ofi-nccl reports on EFA, s (its src/platform-aws.cpp: P4d, P5 and P5e; P5en,
+# P6 and G7e). NCCL adds it to its hops, twice with Simple. Other plugins report none.
+REPORTED_LATENCY = {"efa": 75e-6, "efa2": 75e-6, "efa3": 35e-6}
 
 
 def packed_channels(

@@ -49,7 +49,7 @@ def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Sit
 
 
 def efa_of(gpu: str, gpudirect: bool) -> str:
-    """Return which EFA a generation's machines have; before P4d, and without GPUDirect on it, the CPU copies all bytes.
+    """Return which EFA a generation's machines have first had; before P4d, and without GPUDirect, the CPU copies.
 
     Parameters
     ----------

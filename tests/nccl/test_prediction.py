@@ -10,17 +10,22 @@ from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.nccl.call_times import SHARE_ALONE, CallLinks, ring_time, step_times, tree_time
-from commsim.nccl.channel_search import Channels, NcclSetting
+from commsim.nccl.channel_search import REPORTED_LATENCY, Channels, NcclSetting
 from commsim.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.nccl.in_switch import direct_time, loop_of, nvls_time
 from commsim.nccl.intervals import intervals
 from commsim.nccl.prediction import Site, chosen_cell, over_releases, predict
 from commsim.nccl.site import efa_of
+from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import plan_of
 
 US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30
 # Costs without any latency: only rates are left.
 FREE = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
 WIRE = Plugin(0, 0, 0, 1.0)
+# Generations of EFA by machine: AWS documentation, "Elastic Fabric Adapter", supported instance types; P6 has the
+# fourth, of which commsim knows no other costs than the third's.
+EFAS = {"p4d": "efa", "p5": "efa2", "p5e": "efa2", "p5en": "efa3", "p6-b200": "efa3"}
 
 
 def one_machine(n=8, gpu="hopper", rings=(12, 30e9), nvls=(8, 40e9), link=370.8e9, **more):
@@ -396,6 +401,15 @@ def test_a_cpu_that_copies_bounds_each_rank():
     assert [efa_of("volta", gpudirect=False), efa_of("ampere", gpudirect=True)] == ["efa_staged", "efa"]
     # These write to the host's memory without the CPU.
     assert [efa_of("hopper", gpudirect=False), efa_of("blackwell", gpudirect=False)] == ["efa2", "efa3"]
+
+
+def test_the_plugin_reports_35_us_from_the_third_efa_on_and_75_before():
+    """aws-ofi-nccl, src/platform-aws.cpp (June 2026): P4d, P5 and P5e 75 us, P5en, P6 and G7e 35 us."""
+    found = {name: plan_of(scenario_of("nccl", f"{name}@star:machines=2")).launch.known_site for name in EFAS}
+    assert {name: site.network for name, site in found.items()} == EFAS
+    for name, site in found.items():
+        assert site.setting.channels["ring"].latency == (35e-6 if EFAS[name] == "efa3" else 75e-6)
+    assert [REPORTED_LATENCY[name] * 1e6 for name in ("efa", "efa2", "efa3")] == [75, 75, 35]
 
 
 def test_the_third_efa_has_the_second_s_rates_and_shorter_hops():

@@ -147,16 +147,47 @@ def test_an_unknown_machine_is_answered_in_a_short_line(text):
         ("dgx-b300", "hgx-b300", {"gpu": "blackwell", "net": "infiniband"}, "800Gbps"),
         ("ndv5-h200", "ndv5", {"gpu": "hopper", "net": "infiniband"}, "400Gbps"),
         ("p5e", "p5", {"gpu": "hopper", "net": "efa", "cpu": "amd"}, "400Gbps"),
-        ("p5en", "p5", {"gpu": "hopper", "net": "efa", "cpu": "intel"}, "400Gbps"),
-        ("p6-b200", "hgx-b200", {"gpu": "blackwell", "net": "efa", "cpu": "intel"}, "400Gbps"),
+        ("p5en", "p5", {"gpu": "hopper", "net": "efa3", "cpu": "intel"}, "400Gbps"),
+        ("p6-b200", "hgx-b200", {"gpu": "blackwell", "net": "efa3", "cpu": "intel"}, "400Gbps"),
         ("a3-ultra", "hgx-h200", {"gpu": "hopper", "net": "roce", "cpu": "intel"}, "400Gbps"),
     ],
 )
 def test_a_machine_by_the_name_that_its_maker_or_provider_gives_it(name, like, facts, nic):
     preset, model = PRESETS[name], PRESETS[like]
     assert facts.items() <= preset.hardware.items()
-    assert dict(preset.arguments) == dict(model.arguments)
+    # aws-ofi-nccl src/platform-aws.cpp: two GPUs and two NICs on a PCIe switch of P5en and P6-B200.
+    shared = {"n_pcie_switches": "4"} if name in ("p5en", "p6-b200") else {}
+    assert dict(preset.arguments) == {**model.arguments, **shared}
     assert {rate.parameter: rate.spec for rate in preset.rates}["nic"] == nic
+
+
+@pytest.mark.parametrize(
+    ("name", "nvlink", "pcie", "memory"),
+    [
+        ("dgx-h200", 18 * 25e9, "63GB/s", 8 * 4800e6 * 8),  # NVLink 4 and PCIe 5: MLPerf 4.1, H200-SXM-141GBx8
+        ("dgx-b200", 14.4e12 / 8 / 2, "63GB/s", 8 * 5600e6 * 8),  # DGX B200 user guide: 14.4 TB/s, Xeon 8570
+        ("dgx-b300", 18 * 50e9, "126GB/s", 8 * 6400e6 * 8),  # heise.de 10395118: Xeon 6776P, 8 x DDR5-6400
+        ("p5en", 18 * 25e9, "63GB/s", 8 * 4800e6 * 8),
+        ("p6-b200", 18 * 50e9, "63GB/s", 8 * 5600e6 * 8),
+        ("a3-ultra", 18 * 25e9, "63GB/s", 8 * 5600e6 * 8),
+    ],
+)
+def test_a_machine_has_the_links_that_its_maker_states(name, nvlink, pcie, memory):
+    spec = {rate.parameter: rate.spec for rate in PRESETS[name].rates}
+    assert parse_bandwidth(spec["nvlink"]) == nvlink
+    assert spec["pcie"] == pcie
+    assert parse_bandwidth(spec["memory"]) == memory
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if PRESETS[name].builder.endswith("_host")])
+def test_two_cpus_have_the_rate_that_nccl_gives_their_kind(name):
+    """NCCL 2.30.7, src/graph/topo.h and topo.cc: one rate for AMD, ERP_QPI_BW from model 0xCF on, SRP from 0x8F."""
+    preset = PRESETS[name]
+    rates = {rate.parameter: rate.effective for rate in preset.rates}
+    of = {"amd": ("16GB/s",), "intel": ("10GB/s", "22GB/s", "40GB/s"), "arm": ("6GB/s",)}[preset.hardware["cpu"]]
+    assert rates.get("inter_cpu", of[0]) in of
+    if name == "dgx-b300":  # Granite Rapids is model 0xAD
+        assert rates["inter_cpu"] == "22GB/s"
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment" and "tpu" not in name])

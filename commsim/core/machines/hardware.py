@@ -16,7 +16,8 @@ GPU_MAKERS = {
     "blackwell": "nvidia", "vega": "amd", "cdna1": "amd", "cdna2": "amd", "cdna3": "amd", "cdna4": "amd",
 }  # fmt: skip
 # What each fact may be. "net" is the transport below the library: its latency is software's and no cable's; with a
-# year, its software up to then, else today's; "ena" is TCP over the virtual NIC of AWS. "sharp" is
+# year, its software up to then, else today's; "ena" is TCP over the virtual NIC of AWS; "efa" is the EFA that the
+# machines of that GPU have first had, "efa3" its third generation or a later one. "sharp" is
 # whether the fabric's switches reduce, and the library's plugin for that is enabled; "nic_ports" is how many ports
 # each NIC has. "guessed" names facts and rates
 # that a file of a machine leaves open.
@@ -29,6 +30,7 @@ FACTS: dict[str, tuple[str, ...]] = {
         "spectrum-x",
         "uec",
         "efa",
+        "efa3",
         "slingshot",
         "slingshot-2025",
         "tcpx",
@@ -60,7 +62,10 @@ SPREADING: Mapping[str, str] = {
     "routing of Spectrum-X",
     "uec": "an entropy value for each packet: Hoefler et al., Ultra Ethernet's design principles, arXiv:2508.08906, 2, "
     "ECMP packet spraying",
-    "efa": "SRD sends over many paths, out of order: Shalev, Ayoub, Bshara and Sabbag, IEEE Micro 40(6), 2020",
+    **dict.fromkeys(
+        ("efa", "efa3"),
+        "SRD sends over many paths, out of order: Shalev, Ayoub, Bshara and Sabbag, IEEE Micro 40(6), 2020",
+    ),
     **dict.fromkeys(("slingshot", "slingshot-2025"), "adaptive routing: De Sensi et al., SC 2020, arXiv:2008.08886"),
 }
 # What software takes a network for that it has no name of its own for.

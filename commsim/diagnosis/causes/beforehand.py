@@ -22,7 +22,7 @@ from commsim.nccl.prediction import Site
 # Machines up to which a run is usually below one switch, where there is no uplink that could be shared.
 ON_ONE_SWITCH, BETWEEN_SWITCHES = 2, ("oversubscribed_or_hash_collisions", "rail_mismatch_or_cabling")
 # Networks whose cables and ports an operator of a cloud keeps, not its user.
-CLOUDS = ("efa", "ena", "tcpx", "tcpxo")
+CLOUDS = ("efa", "efa3", "ena", "tcpx", "tcpxo")
 
 
 def shares_beforehand(ground: Ground, labels: Iterable[str], *, has_reference: bool) -> dict[str, float]:

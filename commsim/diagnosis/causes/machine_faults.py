@@ -105,7 +105,7 @@ def without_gpudirect(ground: Ground) -> Iterator[Fault]:
 def _through_the_host(ground: Ground, shares: Sequence[float]) -> Iterator[Ground]:
     """Yield grounds whose bytes go through the host: of EFA with the costs of the CPU's copies, too."""
     staged = ground.with_facts(gpudirect="no")
-    if ground.facts.get("net") == "efa":
+    if ground.facts.get("net") in ("efa", "efa3"):
         yield staged
         staged = ground
     for share in shares:

@@ -83,7 +83,7 @@ def sockets(ground: Ground) -> Iterator[Fault]:
     for part, ll in itertools.product(COPIES, LL_OF_SOCKETS):
         tcp = dataclasses.replace(ground.with_facts(net="sockets"), plugin=(("copy", part), ("ll_efficiency", ll)))
         yield Fault(label, text, tcp, 1.0, ROUNDABOUT, other_way=True)
-    if net == "efa":
+    if net in ("efa", "efa3"):
         yield Fault(label, text, ground.with_facts(net="ena"), 4.0, ROUNDABOUT, other_way=True)
 
 
