@@ -6,6 +6,7 @@ its test.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from .state import ClusterJobs, JobState
 
 # Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice.
 Order = Literal["packed", "fragments", "demand"]
+LEAST = 1e-3  # seconds between rounds
 _BESIDE, _GPUS = attrgetter("beside"), attrgetter("gpus")
 POLICIES: Registry[list[Grant]] = Registry(
     "policy", "commsim.placement.clusters.policies", listed="commsim cluster policies"
@@ -122,7 +124,8 @@ def policy(
     Parameters
     ----------
     interval : float, s
-        Time between rounds (leases), at which running jobs may be stopped; 0 for a policy that never stops one.
+        Time between rounds (leases), at which running jobs may be stopped; 0 for a policy that never stops one, else
+        at least :data:`LEAST`.
     scales : bool
         Whether it may change running jobs though no job waits.
     shares : bool
@@ -134,6 +137,10 @@ def policy(
     paper : str
         Paper that describes it.
     """
+    every: object = interval  # of a user's file
+    is_number = isinstance(every, (int, float)) and not isinstance(every, bool)
+    if not is_number or not (interval == 0 or LEAST <= interval < math.inf):
+        raise InputError(f"interval of a policy is 0, or {LEAST:g} s or more, got {every!r}")
 
     def register(build: Policy) -> Policy:
         facts = {"interval": interval, "scales": scales, "shares": shares, "borrows": borrows}

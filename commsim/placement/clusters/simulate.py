@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.units import count_text
 
 from .allocation import Allocation
+from .grants import checked_grants
 from .machines import DAY, Machines
 from .models import Assumptions
 from .outcome import ClusterReplay, Stay, job_outcomes
@@ -100,9 +100,9 @@ class _Replay:
         self._has_limits = machines.is_limited
         self._active: list[JobState] = []
         self._usable = ~machines.inference
-        self._is_by_host = any(job.gpus_per_host for job in jobs)
         self._began: dict[int, tuple[float, tuple[int, ...]]] = {}
         self._flow = (0.0, 0.0)
+        self._granted: list[Grant] = []
         self.stays: list[Stay] = []
         self.use: list[tuple[float, int]] = [(0.0, 0)]
         self.excess = self.asked = 0.0
@@ -136,9 +136,19 @@ class _Replay:
             self._next += 1
         self._decide(then == a_round)
         if self._active and not self._allocation.running and self._next == len(self.states):
-            waiting = self._active[0].job
-            raise InputError(f"{waiting.name} cannot get the {waiting.n_gpus} GPUs that it wants from {self.name}")
+            raise InputError(self._stuck(self._active[0]))
         return True
+
+    def _stuck(self, state: JobState) -> str:
+        """Say of a job that waits, where nothing else happens any more, why it gets no GPUs."""
+        grant = next((grant for grant in self._granted if grant.state is state), None)
+        if grant is None:
+            return f"{state.job.name} cannot get the {state.job.n_gpus} GPUs that it wants from {self.name}"
+        kind = "" if grant.gpu_type is None else f" of type {grant.gpu_type}"
+        where = "" if grant.beside is None else f" beside {grant.beside.job.name}"
+        return (
+            f"{state.job.name} cannot get the {count_text(grant.n_gpus, 'GPU')}{kind}{where} that {self.name} grants it"
+        )
 
     def _round(self) -> float:
         """When running jobs may be stopped next; never if this could change nothing."""
@@ -156,19 +166,6 @@ class _Replay:
         self._allocation.stop(state)
         self._active.remove(state)
 
-    def _check(self, grants: object) -> None:
-        """Refuse what is no list of grants, and a number of GPUs that a job with so many on each host cannot have."""
-        kinds = set(map(type, grants)) if isinstance(grants, list) else {object}
-        of = cast("list[Grant]", grants)
-        if not all(issubclass(kind, Grant) for kind in kinds) or any(grant.n_gpus < 1 for grant in of):
-            raise InputError(
-                f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
-            )
-        for grant in of if self._is_by_host else ():
-            if (k := grant.state.job.gpus_per_host) and grant.n_gpus % k:
-                gives = f"gives {count_text(grant.n_gpus, 'GPU')} to {grant.state.job.name}, whose gpus_per_host is {k}"
-                raise InputError(f"{self.name} {gives}; policies that do not scale jobs keep it, such as --policy fifo")
-
     def _decide(self, is_round: bool) -> None:
         """Ask the policy, allocate GPUs, and bring all rates up to date."""
         allocation = self._allocation
@@ -180,9 +177,9 @@ class _Replay:
         unchanged = [] if is_round and self._facts["interval"] else list(allocation.running)
         usable = np.where(self._usable, self._machines.gpus, 0)
         view = View(self._clock.now, tuple(self._active), unchanged, usable, self._work, self._machines)
-        grants = self._policy(view)
-        self._check(grants)
-        allocation.apply(grants, self._usable, self._clock.now)
+        returned = self._policy(view) if self._active else []
+        self._granted = checked_grants(self.name, returned, self._active, self._machines)
+        allocation.apply(self._granted, self._usable, self._clock.now)
         allocation.settle()
         # Where hosts have CPUs and memory to share out, each job that comes may slow down any other.
         changed = allocation.running if self._has_limits else [s for s in allocation.changed.values() if s.running]

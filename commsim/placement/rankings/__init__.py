@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Real
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, shorten
 from commsim.core.files.own_files import resolve
 from commsim.core.registry import Registry
 from commsim.core.spec import is_own_file
@@ -47,9 +48,13 @@ def load_ranking(text: str, known: Sequence[str]) -> RankingFunction | None:
         raise InputError(f"{text}: a placement ranking takes no arguments")
 
     def value(candidate: PlacementCandidate, cluster: Cluster) -> float:
-        found = entry.build(candidate, cluster)
-        if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
-            raise InputError(f"{text}: {entry.name} returns a finite number, got {found!r}")
-        return float(found)
+        found: object = entry.build(candidate, cluster)
+        try:
+            number = math.nan if isinstance(found, bool) or not isinstance(found, Real) else float(found)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise InputError(f"{text}: {entry.name} returns a finite number, got {shorten(repr(found))}")
+        return number
 
     return value

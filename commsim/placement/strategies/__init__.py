@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, shorten
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, STRATEGIES
 from commsim.placement.cluster import Cluster
@@ -159,15 +159,28 @@ def _beside(free: FreeGpus, jobs: Sequence[PeriodicJob], rest: Sequence[Periodic
     return {i: free.take_beside(rest[i], _had(job)) for i, job in enumerate(jobs) if _had(job)}
 
 
+def _nodes(found: object, n_nodes: int) -> NDArray[np.int64] | None:
+    """Return numbers of nodes; None for anything else."""
+    try:
+        nodes = np.asarray(found)
+    except ValueError:  # rows of unlike length
+        return None
+    if nodes.ndim != 1 or nodes.dtype.kind not in "iu" or (nodes < 0).any() or (nodes >= n_nodes).any():
+        return None if nodes.size else np.zeros(0, np.int64)
+    return nodes.astype(np.int64)
+
+
 def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: str = "the strategy") -> Plan:
     """Refuse a plan that leaves a job out, or takes GPUs that are not free."""
+    if not isinstance(plan, Mapping):
+        raise InputError(f"{strategy}: must return a dict of nodes by job, got {shorten(repr(plan))}")
     left = free.at_first.copy()
     for i, job in enumerate(jobs):
         if job.placement is None:
-            nodes = np.asarray(plan.get(i, ()))
-            if nodes.shape != (job.n_gpus,) or not np.isin(nodes, np.arange(len(left))).all():
-                raise InputError(f"{strategy}: job {job.name} must get {job.n_gpus} nodes, got {plan.get(i)}")
-            np.subtract.at(left, nodes.astype(np.intp), 1)
+            if (nodes := _nodes(plan.get(i, ()), len(left))) is None or len(nodes) != job.n_gpus:
+                got = shorten(repr(plan.get(i)))
+                raise InputError(f"{strategy}: job {job.name} must get {job.n_gpus} nodes by their numbers, got {got}")
+            np.subtract.at(left, nodes, 1)
             if (k := job.gpus_per_host) and not free.has_on_each(nodes, k):
                 how = f"{k} GPUs on each host, as FreeGpus.take_near(job) and the like take them for a job"
                 raise InputError(f"{strategy}: job {job.name} must get {how}")

@@ -49,12 +49,19 @@ def test_the_candidate_with_the_least_value_comes_first(commsim, tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [("1 / 0", "far.py, line 9: ZeroDivisionError: division by zero"), ("'few'", "returns a finite number, got 'few'"),
-     ("float('nan')", "returns a finite number, got nan"),
+     ("float('nan')", "returns a finite number, got nan"), ("10**400", "returns a finite number, got 10000"),
+     ("True", "returns a finite number, got True"), ("None", "returns a finite number, got None"),
      ("cluster.nodes", "no attribute 'nodes'; it has block_sizes, busy,"),
      ("hosts.nodes", "AttributeError: 'set' object has no attribute 'nodes'\n")],
 )  # fmt: skip
 def test_what_is_wrong_with_a_ranking_is_one_line(commsim, tmp_path, value, message):
     assert message in commsim.refuses("place", *written(tmp_path, value))
+
+
+def test_numbers_of_numpy_rank(commsim, tmp_path):
+    """`np.int64` was no number."""
+    found = commsim.results("place", *written(tmp_path, "__import__('numpy').int64(-len(hosts))"))["candidates"]
+    assert found[0]["own_value"] == -max(len(set(one["placement"]["a"])) for one in found)
 
 
 def test_a_file_without_a_ranking_and_an_unknown_name_are_refused(commsim, tmp_path):

@@ -174,6 +174,11 @@ def test_a_file_of_the_user_places_ranks(tmp_path, forgets) -> None:
         place(NETWORK, 2, OwnFile(f"{own}:a=1"))
     for taken, message in (
         ("nodes[:1]", "job ranks must get 2 nodes"),
+        ("['h0', 'h1']", r"job ranks must get 2 nodes by their numbers, got \['h0', 'h1'\]"),
+        ("[0.5, 1]", "job ranks must get 2 nodes by their numbers"),
+        ("[[0], [1, 2]]", "job ranks must get 2 nodes by their numbers"),
+        ("None", "job ranks must get 2 nodes by their numbers, got None"),
+        ("nodes[:2]} and None #", "the strategy: must return a dict of nodes by job, got None"),
         ("np.full(2, 3)", "takes more GPUs of h3 than the 1 that are free"),
     ):
         own.write_text(OWN.replace("nodes[: NUMBER]", taken))
