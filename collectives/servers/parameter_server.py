@@ -92,7 +92,8 @@ def parameter_server(
         s. By default as many as ranks, on hosts of their own as far as hosts are free, or one where it is not known
         how many are. Each sums an equal part.
     colocated : bool
-        Whether servers share the hosts of the first s ranks; else they are helpers on hosts of their own.
+        Whether servers share the hosts of the first s ranks; else they are helpers on hosts of their own. Chosen
+        where every host has a rank and no number of servers is given.
     n_partitions : int, optional
         k: pieces of each server's part, so that a partition is pulled while the next one is pushed. By default 64;
         with a server at every rank 1, since pushing and pulling then keep every link busy anyway.

@@ -122,7 +122,8 @@ def omnireduce(
         a. By default as many as ranks, on hosts of their own as far as hosts are free, or one where it is not known
         how many are. Partitions go to them in turn.
     colocated : bool
-        Whether aggregators share the hosts of the first a ranks; else they are helpers on hosts of their own.
+        Whether aggregators share the hosts of the first a ranks; else they are helpers on hosts of their own. Chosen
+        where every host has a rank and no number of aggregators is given.
     n_partitions : int, optional
         k: pieces that are streamed to each aggregator. By default 64, 8 for many aggregators, and 1 with one at
         every rank. A real stream is finer, and makes the (k+1)/k of the cost 1.

@@ -1,4 +1,4 @@
-"""Parameters that network and placement decide where the user gives none: rings for rails, servers for free hosts."""
+"""Parameters that network and placement decide where the user gives none: rings for rails, servers and their hosts."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ def servers_that_fit(
     placement: str | Placement,
     n_ranks: int,
     seed: int,
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Return the number of servers of a collective: one for each rank, or as many as there are hosts beside the ranks.
 
-    Nothing is returned where the user gives a number, where servers share the hosts of ranks, where a placement says
-    who sits where, or where no host is left: then the collective's own default says what it needs.
+    Where no host is left beside the ranks, servers share theirs, one at each. Nothing is returned where the user gives
+    a number or says where they sit, or where a placement does: then the collective's own default says what it needs.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def servers_that_fit(
         Network, placement, number of ranks, and seed of a random placement.
     """
     key = next((NEEDS[need] for need in SERVING if need in entry.metadata["needs"]), None)
-    if key is None or parameters.get(key) is not None or parameters.get("colocated"):
+    if key is None or parameters.get(key) is not None or "colocated" in parameters:
         return {}
     if isinstance(placement, str):
         if not (is_strategy(placement) and 1 <= n_ranks <= len(network.endpoints)):
@@ -143,6 +143,8 @@ def servers_that_fit(
     elif len(placement.nodes) != n_ranks:
         return {}
     free = count_places(network, placement.nodes)
+    if not free and n_ranks > 1 and "colocated" in entry.parameters:
+        return {"colocated": True}
     return {key: min(n_ranks, free)} if free > 1 else {}
 
 

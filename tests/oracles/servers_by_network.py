@@ -10,4 +10,6 @@ def check_servers(name, key, star):
     joined = f"{name}{',' if ':' in name else ':'}"
     assert prepare(f"{joined}{key}=2", star, n_ranks=8).parameters[key] == 2
     assert prepare(f"{joined}colocated=true", star, n_ranks=8).schedule.n_helpers == 0
-    assert prepare(name, star).schedule.n_helpers == 1  # as many ranks as there are hosts but one
+    assert prepare(f"{joined}{key}=1", star).schedule.n_ranks == 15  # all hosts but the server's
+    for every in (prepare(name, star), prepare(name, star, n_ranks=16)):  # no host is left for a server of its own
+        assert (every.schedule.n_ranks, every.schedule.n_helpers, every.parameters["colocated"]) == (16, 0, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from collectives import NEEDS
@@ -42,10 +43,10 @@ def build_fitted(request: CollectiveRequest) -> tuple[Schedule, dict[str, Any], 
     name, needs = entry.name, entry.metadata["needs"]
     parameters, n_ranks, notes = request.parameters, request.all_ranks, list[Remark]()
     as_many_as_fit = request.n_ranks is None
-    if SERVING.intersection(needs) and (not as_many_as_fit or helpers_sit_beside(network, placement)):
+    if SERVING.intersection(needs):
         fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
-        notes += [Remark("servers", f"{name}: {key}={n}, on hosts beside the ranks") for key, n in fitting.items()]
+        notes += [_where_servers_sit(name, needs, key, value) for key, value in fitting.items()]
 
     def build(n_ranks: int) -> tuple[Schedule, dict[str, Any]]:
         machines = machines_of(entry, network, placement, n_ranks, seed) if "machines" in needs else {}
@@ -94,6 +95,15 @@ def build_fitted(request: CollectiveRequest) -> tuple[Schedule, dict[str, Any], 
         text = f"{name}: n_servers={usual}, its default; {count_text(free, 'host')} beside the ranks are free"
         notes.append(Remark("servers-default", text, needed=True))
     return schedule, parameters, where, tuple(notes)
+
+
+def _where_servers_sit(name: str, needs: Sequence[str], key: str, value: int) -> Remark:
+    """Say what was chosen: a number of servers on hosts beside the ranks, or that they share those of the ranks."""
+    if key != "colocated":
+        return Remark("servers", f"{name}: {key}={value}, on hosts beside the ranks")
+    what = next(need for need in needs if need in SERVING)
+    text = f"{name}: {what} on the ranks' hosts; {NEEDS[what]}=N puts N on other hosts"
+    return Remark("servers", text, needed=True)
 
 
 def _free_hosts(network: Network, where: Placement, n_ranks: int) -> int:
