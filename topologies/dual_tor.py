@@ -14,7 +14,7 @@ from .uplinks import CableOptions, Tier
 
 @topology(sized_by=("hosts_per_rack", "n_racks"))
 def dual_tor(
-    n_racks: int,
+    n_racks: int | None = None,
     n_spines: int | None = None,
     hosts_per_rack: int | None = None,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
@@ -23,13 +23,14 @@ def dual_tor(
     uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
     switch_ports: int | None = None,
+    n_hosts: int | None = None,
 ) -> Network:
     """Dual ToR: every host is cabled to the two top-of-rack switches of its rack, and these to every spine.
 
     Parameters
     ----------
-    n_racks : int
-        Number of racks, at least 1.
+    n_racks : int, optional
+        Number of racks, at least 1; by default as few as take `n_hosts`.
     n_spines, hosts_per_rack : int, optional
         Number of spines, and of hosts of a rack, numbered consecutively; as `n_spines` and `hosts_per_leaf` of
         ``leaf_spine``.
@@ -44,6 +45,8 @@ def dual_tor(
         Latency of each link; two links lie between hosts of one rack, four between others.
     switch_ports : int, optional
         Ports of each switch; as of ``leaf_spine``.
+    n_hosts : int, optional
+        Number of all hosts, if the last rack is not full; by default all are.
 
     Returns
     -------
@@ -61,19 +64,19 @@ def dual_tor(
     Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024, section 4: the
     non-stacked dual ToR.
     """
-    counts = {"n_spines": n_spines, "hosts_per_rack": hosts_per_rack, "uplinks_per_spine": uplinks_per_spine}
-    given = {key: count for key, count in counts.items() if count is not None}
-    require_at_least("dual_tor", 1, n_racks=n_racks, **given)
+    counts = {"n_racks": n_racks, "n_spines": n_spines, "hosts_per_rack": hosts_per_rack, "n_hosts": n_hosts,
+              "uplinks_per_spine": uplinks_per_spine}  # fmt: skip
+    require_at_least("dual_tor", 1, **{key: count for key, count in counts.items() if count is not None})
     options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    tor_up = LeafUp(Tier("dual_tor", "switch of a rack", "spine"), "hosts_per_rack", bandwidth, options, switch_ports)
-    hosts_per_rack, up = tor_up.laid(hosts_per_rack, 2 * n_racks)
-    n_spines, per_tor = up.n_above, up.n_above * up.per_pair
-    n_hosts, n_tors = n_racks * hosts_per_rack, 2 * n_racks
+    tier, keys = Tier("dual_tor", "switch of a rack", "spine"), ("hosts_per_rack", "n_racks")
+    racks = LeafUp(tier, keys, bandwidth, options, switch_ports, 2).laid(hosts_per_rack, n_racks, n_hosts)
+    n_hosts, up = racks.n_hosts, racks.up
+    n_spines, per_tor, n_tors = up.n_above, up.n_above * up.per_pair, 2 * racks.n_leaves
     n_uplinks = n_tors * per_tor
     require_buildable("dual_tor", n_hosts + n_tors + n_spines, 2 * (2 * n_hosts + n_uplinks))
     port, uplink = np.arange(2 * n_hosts), np.arange(n_uplinks)
     host = port // 2
-    tor = n_hosts + np.concatenate((host // hosts_per_rack * 2 + port % 2, uplink // per_tor))
+    tor = n_hosts + np.concatenate((host // racks.per_leaf * 2 + port % 2, uplink // per_tor))
     spine = n_hosts + n_tors + uplink // up.per_pair % n_spines
     src, dst = both_ways(np.concatenate((host, tor[2 * n_hosts :])), np.concatenate((tor[: 2 * n_hosts], spine)))
     rate = np.tile(np.repeat([bandwidth, up.rate], [2 * n_hosts, n_uplinks]), 2)

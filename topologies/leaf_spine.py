@@ -8,13 +8,13 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
-from .switch_ports import LeafUp
+from .switch_ports import LEAVES, LeafUp
 from .uplinks import CableOptions, Tier
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
 def leaf_spine(
-    n_leaves: int,
+    n_leaves: int | None = None,
     n_spines: int | None = None,
     hosts_per_leaf: int | None = None,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
@@ -23,18 +23,20 @@ def leaf_spine(
     uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
     switch_ports: int | None = None,
+    n_hosts: int | None = None,
 ) -> Network:
     """Leaf-spine: a two-tier folded Clos, every leaf cabled to every spine.
 
     Parameters
     ----------
-    n_leaves : int
-        Number of leaves, at least 1.
+    n_leaves : int, optional
+        Number of leaves, at least 1; by default as few as take `n_hosts`.
     n_spines : int, optional
         Number of spines; by default as many as a leaf has cables up, which are then as few as are non-blocking, or as
         `oversubscription` says; with `switch_ports` as few as have ports for all cables.
     hosts_per_leaf : int, optional
-        Number of hosts of a leaf, numbered consecutively; needed unless `switch_ports` says how many fit.
+        Number of hosts of a leaf, numbered consecutively; by default as few as take `n_hosts` on so many leaves, or as
+        many as `switch_ports` have room for.
     bandwidth : float, bytes/s
         Bandwidth of each link between host and leaf, one way.
     uplink_bandwidth : float, bytes/s, optional
@@ -49,11 +51,13 @@ def leaf_spine(
         Latency of each link; two links lie between hosts of one leaf, four between others.
     switch_ports : int, optional
         Ports of each switch, such as 64; a network that needs switches with more is refused. By default any number.
+    n_hosts : int, optional
+        Number of all hosts, if the last leaf is not full; by default all are.
 
     Returns
     -------
     Network
-        Hosts ``h0 …``, ``leaf0 …``, ``spine0 …``; ``2 n_leaves (hosts_per_leaf + n_spines uplinks_per_spine)`` links.
+        Hosts ``h0 …``, ``leaf0 …``, ``spine0 …``; ``2 (n_hosts + n_leaves n_spines uplinks_per_spine)`` links.
 
     Raises
     ------
@@ -65,16 +69,17 @@ def leaf_spine(
     ----------
     Greenberg et al., "VL2: a scalable and flexible data center network", SIGCOMM 2009, section 4.1.
     """
-    counts = {"n_spines": n_spines, "hosts_per_leaf": hosts_per_leaf, "uplinks_per_spine": uplinks_per_spine}
-    given = {key: count for key, count in counts.items() if count is not None}
-    require_at_least("leaf_spine", 1, n_leaves=n_leaves, **given)
+    counts = {"n_leaves": n_leaves, "n_spines": n_spines, "hosts_per_leaf": hosts_per_leaf, "n_hosts": n_hosts,
+              "uplinks_per_spine": uplinks_per_spine}  # fmt: skip
+    require_at_least("leaf_spine", 1, **{key: count for key, count in counts.items() if count is not None})
     options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    leaf_up = LeafUp(Tier("leaf_spine", "leaf", "spine"), "hosts_per_leaf", bandwidth, options, switch_ports)
-    hosts_per_leaf, up = leaf_up.laid(hosts_per_leaf, n_leaves)
-    n_hosts, n_uplinks = n_leaves * hosts_per_leaf, n_leaves * up.n_above * up.per_pair
+    leaf_up = LeafUp(Tier("leaf_spine", "leaf", "spine"), LEAVES, bandwidth, options, switch_ports)
+    leaves = leaf_up.laid(hosts_per_leaf, n_leaves, n_hosts)
+    n_hosts, n_leaves, up = leaves.n_hosts, leaves.n_leaves, leaves.up
+    n_uplinks = n_leaves * up.n_above * up.per_pair
     require_buildable("leaf_spine", n_hosts + n_leaves + up.n_above, 2 * (n_hosts + n_uplinks))
     host, cable = np.arange(n_hosts), np.arange(n_uplinks)
-    leaf = n_hosts + np.concatenate((host // hosts_per_leaf, cable // (up.n_above * up.per_pair)))
+    leaf = n_hosts + np.concatenate((host // leaves.per_leaf, cable // (up.n_above * up.per_pair)))
     spine = n_hosts + n_leaves + cable // up.per_pair % up.n_above
     src, dst = both_ways(np.concatenate((host, leaf[n_hosts:])), np.concatenate((leaf[:n_hosts], spine)))
     rate = np.tile(np.repeat([bandwidth, up.rate], [n_hosts, n_uplinks]), 2)

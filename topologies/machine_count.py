@@ -7,6 +7,7 @@ fabric under machines with several NICs cannot be counted by ``n_hosts``, which 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,12 +22,11 @@ from . import TOPOLOGIES
 from .hosts import HOST_TYPES
 from .presets import PRESETS
 from .sold_rates import as_reached
+from .switch_ports import USUAL_PORTS
 from .uplinks import COUNTS_OF_CABLES
 
 KEY = "machines"
-PORTS = "switch_ports"
-# Of a fabric of which only the machines are counted: NVIDIA's QM9700 and SN5600 have 64 ports of 400 and 800 Gb/s.
-PORTS_OF_UNCOUNTED = "64"
+PORTS, PER_ALL = "switch_ports", "n_hosts"
 COUNTS_ABOVE = {"n_spines", "uplinks_per_spine"}
 
 
@@ -65,11 +65,11 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
         hint = f"did you mean {close[0]}? " if close else ""
         known = ", ".join((KEY, *parameters))
         raise InputError(f"{name} has no parameter {shorten(repr(unknown))}; {hint}known: {known}")
-    raw = with_count(name, as_reached(raw, called), len(nics))
+    raw = as_reached(raw, called)
     if "bandwidth" in parameters and "bandwidth" not in raw and not holds_machines(name):
         # The slowest NIC, as NCCL plans with it; a fabric of 100 Gb/s under NICs of 400 would surprise.
-        raw["bandwidth"] = f"{float(machine.bandwidth[np.isin(machine.src, nics)].min()):.17g}B/s"
-    return _spec(name, raw)
+        raw = {**raw, "bandwidth": f"{float(machine.bandwidth[np.isin(machine.src, nics)].min()):.17g}B/s"}
+    return _spec(name, with_count(name, raw, len(nics)))
 
 
 def own_of_machine(machine: str, fabric: str) -> tuple[str, str]:
@@ -147,12 +147,11 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
     wanted = int(text) * (1 if holds_machines(name) else n_nics)
     what = f"{name}: {KEY}={text}" + (f" are {wanted} hosts of the fabric" if wanted != int(text) else "")
     sized_by = TOPOLOGIES[name].metadata["sized_by"]
-    missing = [key for key in sized_by if key not in raw]
-    if len(missing) == 2 and PORTS in TOPOLOGIES[name].parameters and not raw.keys() & COUNTS_ABOVE:
-        raw.setdefault(PORTS, PORTS_OF_UNCOUNTED)
-    if len(missing) == 2 and PORTS in raw:
-        return _fitted(what, name, raw, missing, wanted, n_nics)
-    free = next(iter(missing), None)
+    if PER_ALL in TOPOLOGIES[name].parameters and len(sized_by) == 2:
+        if not raw.keys() & {*sized_by, *COUNTS_ABOVE}:
+            raw.setdefault(PORTS, str(USUAL_PORTS))
+        return dict(_on_leaves(what, name, {**raw, PER_ALL: str(wanted)}, sized_by, n_nics))
+    free = next((key for key in sized_by if key not in raw), None)
     count = _counter(name, raw)
     if free is None:
         got = count("", 0)
@@ -160,36 +159,76 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
             raise InputError(f"{what}, but {', '.join(f'{key}={raw[key]}' for key in sized_by if key in raw)} "
                              f"has {got}; give one of them")  # fmt: skip
         return raw
-    if free == "n_hosts":  # by far the usual case, and the network need not be built for it
+    if free == PER_ALL:  # by far the usual case, and the network need not be built for it
         return {**raw, free: str(wanted)}
     if free == "dims":
         raise InputError(f"{what}; {name} needs dims with that product")
     return {**raw, free: str(_value(what, free, wanted, lambda value: count(free, value)))}
 
 
-def _fitted(
-    what: str, name: str, raw: Mapping[str, str], keys: Sequence[str], wanted: int, n_nics: int
-) -> dict[str, str]:
-    """Return the arguments with the fewest leaves alike that have ports for all; of leaves with whole machines if any.
+def _on_leaves(what: str, name: str, raw: Mapping[str, str], keys: Sequence[str], n_nics: int) -> Mapping[str, str]:
+    """Return the arguments with room for whole machines on each leaf, where the hosts of a leaf are not given.
 
     Raises
     ------
     InputError
-        If no number of leaves does.
+        If no leaf has the ratio or the ports, or the machines leave a leaf empty.
     """
-    build, (per_leaf, n_leaves) = TOPOLOGIES[name].build, keys
-    most = len(build(**read_arguments(build, {**raw, n_leaves: "1"})).endpoints)
-    sizes = [size for size in range(min(most, wanted), 0, -1) if wanted % size == 0]
-    refused = ""
-    for size in sorted(sizes, key=lambda size: (size % n_nics > 0, -size)):
-        found = {**raw, per_leaf: str(size), n_leaves: str(wanted // size)}
-        try:
-            build(**read_arguments(build, found))
-        except InputError as error:
-            refused = refused or str(error).removeprefix(f"{name}: ")
-        else:
+    per_leaf, count = keys
+    n_machines, leaves = int(raw[PER_ALL]) // n_nics, raw.get(count, "")
+    if per_leaf in raw or (leaves and not is_whole(leaves)) or not (leaves or PORTS in raw):
+        return raw  # building it says what is wrong or missing
+    try:
+        if not leaves:
+            return _on_fewest(name, raw, keys, n_machines, n_nics)
+        if int(leaves) > n_machines:
+            return raw  # a machine then has NICs on several leaves
+        return _on_so_many(name, raw, per_leaf, n_machines, int(leaves), n_nics)
+    except InputError as error:
+        raise InputError(f"{what}; {str(error).removeprefix(f'{name}: ')}") from None
+
+
+def _on_so_many(
+    name: str, raw: Mapping[str, str], per_leaf: str, n_machines: int, leaves: int, n_nics: int
+) -> Mapping[str, str]:
+    """Return the arguments with the fewest whole machines of a leaf that have the ratio and leave no leaf empty."""
+    fewest = -(-n_machines // max(1, leaves))
+    for each in range(fewest + 1, n_machines + 1):
+        with contextlib.suppress(InputError):
+            _built(name, found := {**raw, per_leaf: str((each - 1) * n_nics)})
             return found
-    raise InputError(f"{what}; {refused}")
+        if -(-n_machines // each) < leaves:
+            break
+    _built(name, found := {**raw, per_leaf: str(fewest * n_nics)})  # refuses it, unless one leaf has all
+    return found
+
+
+def _on_fewest(
+    name: str, raw: Mapping[str, str], keys: Sequence[str], n_machines: int, n_nics: int
+) -> Mapping[str, str]:
+    """Return the arguments with the fewest leaves; of their sizes the fewest switches, and then leaves most alike.
+
+    Machines are divided among leaves where none has ports for one.
+    """
+    per_leaf, count = keys
+    one = {key: value for key, value in raw.items() if key != PER_ALL} | {count: "1"}
+    room = len(_built(name, one).endpoints) // n_nics
+    best: tuple[tuple[int, int], Mapping[str, str]] | None = None
+    for each in range(min(room, n_machines), 0, -1):
+        needed, found = -(-n_machines // each), {**raw, per_leaf: str(each * n_nics)}
+        if best and needed > best[0][0]:
+            break
+        with contextlib.suppress(InputError):  # so many hosts cannot have the ratio
+            order = needed, _built(name, found).n_nodes
+            best = (order, found) if best is None or order <= best[0] else best
+    if best is None:
+        _built(name, raw)
+    return best[1] if best else raw
+
+
+def _built(name: str, raw: Mapping[str, str]) -> Network:
+    build = TOPOLOGIES[name].build
+    return build(**read_arguments(build, raw))
 
 
 def _counter(name: str, raw: Mapping[str, str]) -> Callable[[str, int], int]:

@@ -10,14 +10,14 @@ from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 from .leaf_spine import leaf_spine
-from .switch_ports import LeafUp
+from .switch_ports import LEAVES, LeafUp
 from .uplinks import CableOptions, Tier
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
 def multi_plane(
     n_planes: int,
-    n_leaves: int,
+    n_leaves: int | None = None,
     n_spines: int | None = None,
     hosts_per_leaf: int | None = None,
     bandwidth: Bandwidth = LINK_BANDWIDTH,
@@ -26,6 +26,7 @@ def multi_plane(
     uplinks_per_spine: int | None = None,
     latency: Seconds = LINK_LATENCY,
     switch_ports: int | None = None,
+    n_hosts: int | None = None,
 ) -> Network:
     """Multi-plane: `n_planes` separate leaf-spines that share nothing but the hosts, which have a port in each.
 
@@ -33,8 +34,8 @@ def multi_plane(
     ----------
     n_planes : int
         Planes, at least 1; with two, hosts are dual-homed and nothing that fails in one plane is felt in the other.
-    n_leaves : int
-        Number of leaves of every plane, at least 1.
+    n_leaves : int, optional
+        Number of leaves of every plane, at least 1; by default as few as take `n_hosts`.
     n_spines, hosts_per_leaf : int, optional
         Number of spines of every plane, and of hosts of a leaf; as of ``leaf_spine``.
     bandwidth : float, bytes/s
@@ -48,6 +49,8 @@ def multi_plane(
         Latency of each link; two links lie between hosts of one leaf, four between others.
     switch_ports : int, optional
         Ports of each switch; as of ``leaf_spine``.
+    n_hosts : int, optional
+        Number of all hosts, if the last leaves are not full; by default all are.
 
     Returns
     -------
@@ -65,18 +68,19 @@ def multi_plane(
     dual plane.
     """
     require_at_least("multi_plane", 1, n_planes=n_planes)
-    counts = {"n_spines": n_spines, "hosts_per_leaf": hosts_per_leaf, "uplinks_per_spine": uplinks_per_spine}
-    given = {key: count for key, count in counts.items() if count is not None}
-    require_at_least("multi_plane", 1, n_leaves=n_leaves, **given)
+    counts = {"n_leaves": n_leaves, "n_spines": n_spines, "hosts_per_leaf": hosts_per_leaf, "n_hosts": n_hosts,
+              "uplinks_per_spine": uplinks_per_spine}  # fmt: skip
+    require_at_least("multi_plane", 1, **{key: count for key, count in counts.items() if count is not None})
     options = CableOptions(n_spines, uplinks_per_spine, oversubscription, uplink_bandwidth)
-    leaf_up = LeafUp(Tier("multi_plane", "leaf", "spine"), "hosts_per_leaf", bandwidth, options, switch_ports)
-    hosts_per_leaf, up = leaf_up.laid(hosts_per_leaf, n_leaves)
-    n_hosts = n_leaves * hosts_per_leaf
+    leaf_up = LeafUp(Tier("multi_plane", "leaf", "spine"), LEAVES, bandwidth, options, switch_ports)
+    leaves = leaf_up.laid(hosts_per_leaf, n_leaves, n_hosts)
+    n_hosts, n_leaves, up = leaves.n_hosts, leaves.n_leaves, leaves.up
     require_buildable("multi_plane", n_hosts + n_planes * (n_leaves + 1), 2 * n_planes * (n_hosts + n_leaves))
     n_spines = up.n_above
     plane = leaf_spine(
-        n_leaves, n_spines, hosts_per_leaf, bandwidth, up.rate, uplinks_per_spine=up.per_pair, latency=latency
-    )
+        n_leaves, n_spines, leaves.per_leaf, bandwidth, up.rate, uplinks_per_spine=up.per_pair, latency=latency,
+        n_hosts=n_hosts,
+    )  # fmt: skip
     n_switches = n_planes * (n_leaves + n_spines)
     require_buildable("multi_plane", n_hosts + n_switches, n_planes * plane.n_links)
 

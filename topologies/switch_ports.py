@@ -14,6 +14,8 @@ from .uplinks import ROUNDED, CableOptions, Cables, Tier, lay, required_ratio
 
 RAILS = Tier("rail_optimized", "leaf", "spine")
 MOST_PORTS = 2048  # of any switch
+USUAL_PORTS = 64  # where only hosts are counted: of NVIDIA's QM9700 and SN5600, at 400 and 800 Gb/s
+LEAVES = ("hosts_per_leaf", "n_leaves")  # parameters of the hosts of a leaf, and of leaves
 # What takes fewer ports of a switch, of a topology or of all.
 HINTS = {
     "rail_optimized leaf": "give a smaller hosts_per_group",
@@ -38,6 +40,24 @@ def require_count_of_ports(name: str, ports: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaves:
+    """The leaves of two tiers, or racks, and what is on them.
+
+    Parameters
+    ----------
+    n_leaves, per_leaf, n_hosts : int
+        Leaves or racks, hosts that one has room for, and all hosts: they fill one after the other.
+    up : Cables
+        Cables up from each leaf.
+    """
+
+    n_leaves: int
+    per_leaf: int
+    n_hosts: int
+    up: Cables
+
+
+@dataclass(frozen=True, slots=True)
 class LeafUp:
     """The cables up from the leaves of two tiers, and what their switches have ports for.
 
@@ -45,50 +65,82 @@ class LeafUp:
     ----------
     tier : Tier
         Its words.
-    hosts_key : str
-        Parameter of the number of hosts of a leaf.
+    keys : (str, str)
+        Parameters of the number of hosts of a leaf, and of leaves.
     port : float, bytes/s
         Rate of each port to a host.
     options : CableOptions
         What the user says of cables up. Without a number of spines they are as few as are non-blocking.
     ports : int, optional
         Ports of each switch; any number by default.
+    side_by_side : int
+        Leaves to which each host of a rack has a port.
     """
 
     tier: Tier
-    hosts_key: str
+    keys: tuple[str, str]
     port: float
     options: CableOptions
     ports: int | None
+    side_by_side: int = 1
 
-    def laid(self, hosts: int | None, n_leaves: int) -> tuple[int, Cables]:
-        """Return the number of hosts of a leaf, and its cables.
+    def laid(self, per_leaf: int | None, n_leaves: int | None, n_hosts: int | None) -> Leaves:
+        """Return the leaves with their cables.
 
         Parameters
         ----------
-        hosts : int, optional
-            What the user says; by default as many as a leaf has ports for.
-        n_leaves : int
-            Leaves that a spine has cables to.
+        per_leaf : int, optional
+            What the user says of the hosts of a leaf; by default as few as take all hosts, or as a leaf has ports for.
+        n_leaves : int, optional
+            Leaves, or racks; by default as few as take all hosts.
+        n_hosts : int, optional
+            All hosts; by default all leaves are full.
 
         Raises
         ------
         InputError
-            If neither hosts nor ports are given, no leaf has the ratio, or a switch has too few ports.
+            If too little is given, no leaf has the ratio, a switch has too few ports, or hosts do not fill the leaves.
         """
-        name = self.tier.topology
-        if self.ports is None:
-            if hosts is None:
-                raise InputError(f"{name} needs {self.hosts_key}, such as {name}:{self.hosts_key}=4")
-            return hosts, self._cables(hosts)
-        require_count_of_ports(name, self.ports)
-        hosts = self._fitting(self.ports) if hosts is None else hosts
-        up = self._cables(hosts)
-        if self.options.n_above is None and self.options.per_pair is None:
-            up = fewest_above(up, n_leaves, self.ports)
-        needed = {self.tier.below: hosts + up.n_above * up.per_pair, self.tier.above: n_leaves * up.per_pair}
-        require_ports(name, needed, self.ports)
-        return hosts, up
+        name, (per_key, count_key) = self.tier.topology, self.keys
+        if n_leaves is None and n_hosts is None:
+            raise InputError(f"{name} needs {count_key}, such as {name}:{count_key}=4, or n_hosts")
+        ports = self.ports
+        counts = (ports, per_leaf, n_leaves, self.options.n_above, self.options.per_pair)
+        if all(count is None for count in counts):
+            ports = USUAL_PORTS
+        if ports is not None:
+            require_count_of_ports(name, ports)
+        if per_leaf is None:
+            per_leaf = self._chosen(n_leaves, n_hosts, ports)
+        if n_leaves is None or n_hosts is None:
+            n_hosts = n_hosts or (n_leaves or 0) * per_leaf
+            n_leaves = n_leaves or -(-n_hosts // per_leaf)
+        elif (fill := -(-n_hosts // per_leaf)) != n_leaves:
+            filled = f"{count_key}={fill} of {per_key}={per_leaf}"
+            raise InputError(f"{name}: n_hosts={n_hosts} fill {filled}, got {count_key}={n_leaves}")
+        up = self._cables(per_leaf)
+        if ports is not None:
+            below = n_leaves * self.side_by_side
+            if self.options.n_above is None and self.options.per_pair is None:
+                up = fewest_above(up, below, ports)
+            needed = {self.tier.below: per_leaf + up.n_above * up.per_pair, self.tier.above: below * up.per_pair}
+            require_ports(name, needed, ports)
+        return Leaves(n_leaves, per_leaf, n_hosts, up)
+
+    def _chosen(self, n_leaves: int | None, n_hosts: int | None, ports: int | None) -> int:
+        """Return how many hosts a leaf has room for where nobody said."""
+        if n_leaves is not None and n_hosts is not None:
+            fewest = -(-n_hosts // n_leaves)
+            most = max(fewest, -(-n_hosts // max(1, n_leaves - 1)) - 1)  # with one more, the last leaf is empty
+            for n in range(fewest, min(most, fewest + MOST_PORTS) + 1):
+                with contextlib.suppress(InputError):  # so many hosts cannot have the ratio
+                    self._cables(n)
+                    return n
+            return fewest  # whose cables are refused
+        if ports is None:
+            name, key = self.tier.topology, self.keys[n_leaves is None]
+            raise InputError(f"{name} needs {key}, such as {name}:{key}=4, or switch_ports")
+        return self._fitting(ports)
 
     def _cables(self, hosts: int) -> Cables:
         return lay(self.tier, hosts * self.port, self.port, self.options, is_full=self.options.n_above is None)

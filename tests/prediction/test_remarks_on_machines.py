@@ -38,7 +38,7 @@ def test_a_machine_that_is_cut_over_leaves_is_named():
     def cut(network, **given):
         return [one.text for one in remarks("nccl", network, **given) if one.code == "machine-cut"]
 
-    three = "dgx-h100@leaf_spine:machines=3,n_leaves=2,n_spines=2"
+    three = "dgx-h100@leaf_spine:machines=3,hosts_per_leaf=12,n_spines=2"
     assert cut(three) == ["1 of 3 machines is cut over leaves: NICs of m1 are 4 on leaf0 and 4 on leaf1"]
     assert cut(MACHINES) == []
     rails = "dgx-h100@rail_optimized:machines=4"

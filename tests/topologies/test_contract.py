@@ -17,9 +17,12 @@ from topologies import MAX_NODES, TOPOLOGIES, require_buildable
 
 
 def required(name: str) -> list[str]:
-    """Parameters without a default, and the hosts of a leaf or rack, which ports of switches may say instead."""
-    parameters = TOPOLOGIES[name].parameters.items()
-    return [key for key, one in parameters if one.default is one.empty or key in ("hosts_per_leaf", "hosts_per_rack")]
+    """Parameters without a default, and the leaves or racks and their hosts, which other counts may say instead."""
+    parameters, leaves = (
+        TOPOLOGIES[name].parameters.items(),
+        ("n_leaves", "n_racks", "hosts_per_leaf", "hosts_per_rack"),
+    )
+    return [key for key, one in parameters if one.default is one.empty or key in leaves]
 
 
 def build(text: str) -> Network:

@@ -30,7 +30,7 @@ def test_of_plain_hosts_a_machine_is_a_host():
     assert load_network("star:machines=4") == load_network("star:n_hosts=4")
     assert load_network("fat_tree:machines=16") == load_network("fat_tree:k=4")
     assert load_network("leaf_spine:hosts_per_leaf=4,n_spines=2,machines=12") == load_network(
-        "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4"
+        "leaf_spine:n_hosts=12,n_spines=2,hosts_per_leaf=4"
     )
 
 
@@ -58,7 +58,7 @@ def test_ports_have_the_rate_of_the_nics_unless_the_fabric_says_otherwise():
         ("star:machines=0", "star: machines must be a whole number of at least 1, got '0'"),
         ("star:machines=2.5", "machines must be a whole number of at least 1, got '2.5'"),
         ("dgx-h100@fat_tree:machines=17", "machines=17 are 136 hosts of the fabric, but k=8 has 128 and k=10 has 250"),
-        ("dgx-h100@leaf_spine:n_leaves=64,n_spines=4,machines=4", "hosts_per_leaf=1 has 64 already"),
+        ("dgx-h100@leaf_spine:n_leaves=64,n_spines=4,machines=4", "fill n_leaves=32 of hosts_per_leaf=1, got "),
         ("alps@torus:machines=4", "torus: machines=4 are 16 hosts of the fabric; torus needs dims with that product"),
         ("alps@torus:dims=4x4,machines=5", "are 20 hosts of the fabric, but dims=4x4 has 16; give one of them"),
     ],

@@ -29,6 +29,14 @@ def counts(network):
         (leaf_spine(4, switch_ports=64), {"h": 128, "leaf": 4, "spine": 2, "ports": 64}),
         (leaf_spine(4, switch_ports=64, oversubscription=3), {"h": 192, "leaf": 4, "spine": 1, "ports": 64}),
         (leaf_spine(4, 4, switch_ports=64), {"h": 240, "leaf": 4, "spine": 4, "ports": 64}),
+        # 48 hosts and 16 cables up on each leaf but the last, which has 16 hosts
+        (
+            leaf_spine(switch_ports=64, n_hosts=1024, oversubscription=3),
+            {"h": 1024, "leaf": 22, "spine": 8, "ports": 64},
+        ),
+        (leaf_spine(3, n_hosts=20, oversubscription=2), {"h": 20, "leaf": 3, "spine": 4, "ports": 12}),
+        (dual_tor(switch_ports=32, n_hosts=30), {"h": 30, "tor": 4, "spine": 2, "ports": 32}),
+        (multi_plane(2, n_hosts=30, hosts_per_leaf=8), {"h": 30, "leaf": 8, "spine": 16, "ports": 16}),
         (leaf_spine(4, hosts_per_leaf=8), {"h": 32, "leaf": 4, "spine": 8, "ports": 16}),
         (leaf_spine(4, hosts_per_leaf=8, oversubscription=2), {"h": 32, "leaf": 4, "spine": 4, "ports": 12}),
         (leaf_spine(4, hosts_per_leaf=8, uplinks_per_spine=3), {"h": 32, "leaf": 4, "spine": 3, "ports": 17}),
@@ -60,18 +68,26 @@ def test_a_leaf_has_as_many_hosts_as_fit_and_no_switch_more_links_than_ports(por
     [
         ("dgx-h100@leaf_spine:machines=64,switch_ports=64",
          "dgx-h100@leaf_spine:n_leaves=16,hosts_per_leaf=32,n_spines=8,uplinks_per_spine=4"),
+        # 4 machines on each leaf but the last: 6 leaves alike would need 3 spines, as many switches in all
         ("dgx-h100@leaf_spine:machines=18,switch_ports=64",
-         "dgx-h100@leaf_spine:n_leaves=6,hosts_per_leaf=24,n_spines=3,uplinks_per_spine=8"),
+         "dgx-h100@leaf_spine:machines=18,n_leaves=5,hosts_per_leaf=32,n_spines=4,uplinks_per_spine=8"),
+        # 15 on each would need 5 spines
         ("leaf_spine:machines=100,switch_ports=32",
-         "leaf_spine:n_leaves=10,hosts_per_leaf=10,n_spines=5,uplinks_per_spine=2"),
+         "leaf_spine:n_hosts=100,n_leaves=7,hosts_per_leaf=16,n_spines=4,uplinks_per_spine=4"),
+        ("leaf_spine:machines=99,switch_ports=32", "leaf_spine:n_hosts=99,hosts_per_leaf=16,n_spines=4"
+         ",uplinks_per_spine=4"),
+        ("dgx-h100@leaf_spine:machines=128,switch_ports=64,oversubscription=3",
+         "dgx-h100@leaf_spine:machines=128,hosts_per_leaf=48,n_spines=8,uplinks_per_spine=2"),
         ("dgx-h100@leaf_spine:machines=16,oversubscription=8",
-         "dgx-h100@leaf_spine:n_leaves=4,hosts_per_leaf=32,n_spines=1,uplinks_per_spine=4"),
+         "dgx-h100@leaf_spine:machines=16,n_leaves=3,hosts_per_leaf=48,n_spines=1,uplinks_per_spine=6"),
+        ("leaf_spine:n_hosts=1024,oversubscription=3",
+         "leaf_spine:n_leaves=22,n_hosts=1024,hosts_per_leaf=48,n_spines=8,uplinks_per_spine=2"),
         ("dual_tor:machines=64", "dual_tor:machines=64,switch_ports=64"),
         ("multi_plane:machines=64,n_planes=2", "multi_plane:machines=64,n_planes=2,switch_ports=64"),
         ("leaf_spine:machines=24,n_leaves=4,oversubscription=3", "leaf_spine:n_leaves=4,hosts_per_leaf=6,n_spines=2"),
     ],
 )  # fmt: skip
-def test_machines_are_on_as_few_leaves_alike_as_have_ports_for_them(text, same):
+def test_machines_are_on_as_few_leaves_as_have_ports_for_them(text, same):
     found, wanted = load_network(text), load_network(same)
     assert found.nodes == wanted.nodes
     assert np.array_equal(found.src, wanted.src)
@@ -82,8 +98,12 @@ def test_machines_are_on_as_few_leaves_alike_as_have_ports_for_them(text, same):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("leaf_spine:n_spines=4", "leaf_spine needs n_leaves, such as leaf_spine:n_leaves=4, or n_hosts"),
+        ("leaf_spine:n_leaves=4,n_hosts=9", "n_hosts=9 fill n_leaves=3 of hosts_per_leaf=3, got n_leaves=4"),
+        ("leaf_spine:n_leaves=2,n_hosts=9,hosts_per_leaf=4", "fill n_leaves=3 of hosts_per_leaf=4, got n_leaves=2"),
+        ("dgx-h100@leaf_spine:n_leaves=4,machines=9", "are 72 hosts .* fill n_leaves=3 of hosts_per_leaf=24"),
         ("leaf_spine:n_leaves=4", "leaf_spine needs hosts_per_leaf, such as leaf_spine:hosts_per_leaf=4"),
-        ("leaf_spine:machines=8,n_spines=2", "leaf_spine needs n_leaves"),
+        ("leaf_spine:machines=8,n_spines=2", "needs n_leaves, such as leaf_spine:n_leaves=4, or switch_ports"),
         ("leaf_spine:n_leaves=4,switch_ports=0", "leaf_spine: switch_ports must be 1 to 2048, got 0"),
         ("leaf_spine:n_leaves=4,switch_ports=1", "switch_ports=1 are too few for a leaf with one host"),
         ("leaf_spine:n_leaves=100,switch_ports=64", "a spine needs 100 ports, got switch_ports=64; give fewer leaves"),
@@ -100,3 +120,13 @@ def test_machines_are_on_as_few_leaves_alike_as_have_ports_for_them(text, same):
 def test_what_switches_have_no_ports_for_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         load_network(text)
+
+
+def test_a_leaf_has_whole_machines():
+    """10 machines on 4 leaves were 20 NICs a leaf: half of m2 on one, half on the next, and nothing said so."""
+    network = load_network("dgx-h100@leaf_spine:machines=10,n_leaves=4,n_spines=4")
+    leaf = {a.partition(".")[0]: set() for a in network.nodes if a.startswith("m")}
+    for a, b in zip(network.src.tolist(), network.dst.tolist(), strict=True):
+        if ".nic" in network.nodes[a] and network.nodes[b].startswith("leaf"):
+            leaf[network.nodes[a].partition(".")[0]].add(network.nodes[b])
+    assert [leaf[f"m{i}"] for i in range(10)] == [{f"leaf{i // 3}"} for i in range(10)]
