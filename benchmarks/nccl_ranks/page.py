@@ -17,8 +17,9 @@ from benchmarks.nccl_ranks.own_search import differing_channels
 from benchmarks.nccl_ranks.what_nccl_said import BY_RANK
 from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import split
-from commsim.nccl.channel_search import Channels, NcclSetting
-from commsim.nccl.choice import cells, fastest
+from commsim.nccl.choice import fastest
+from commsim.nccl.nccl_setting import Channels, NcclSetting
+from commsim.nccl.tuning_table import cells
 from commsim.prediction.build import prepare
 
 PAGE = Path(__file__).parents[2] / "docs" / "data" / "nccl_real.md"

@@ -21,8 +21,6 @@ from commsim.core.operations import operation as operation_of
 from commsim.nccl.channel_search import (
     CHANNEL_GBS,
     REPORTED_LATENCY,
-    Channels,
-    NcclSetting,
     doubled,
     nvls_channels,
     nvls_inter,
@@ -30,8 +28,8 @@ from commsim.nccl.channel_search import (
     tree_intra,
 )
 from commsim.nccl.gpu_costs import GpuCosts
-from commsim.nccl.prediction import Site
-from commsim.nccl.site import efa_of
+from commsim.nccl.nccl_setting import Channels, NcclSetting
+from commsim.nccl.site import Site, efa_of
 
 SMALLEST = 1024
 # What is assumed of a table without a version; its interval is one over releases.

@@ -16,7 +16,7 @@ from commsim.core.machines.hardware import write_hardware
 from commsim.core.machines.parts import Parts
 from commsim.core.network import GPU, NIC, SWITCH, Network
 from commsim.nccl.plans.plan_nccl import NcclPlan
-from commsim.nccl.prediction import Site
+from commsim.nccl.site import Site
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import plan_of

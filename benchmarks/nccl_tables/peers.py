@@ -9,7 +9,7 @@ ring over several machines crosses the NICs, so the smaller rate counts.
 from __future__ import annotations
 
 from commsim.core.operations import operation as operation_of
-from commsim.nccl.prediction import Site
+from commsim.nccl.site import Site
 
 ASTRA_BANDWIDTH, ASTRA_LATENCY = 400 * 2.0**30, 936.25e-9
 SIMAI_SEND = 3e-6

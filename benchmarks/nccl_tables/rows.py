@@ -13,9 +13,10 @@ from benchmarks.nccl_tables.machines import NO_VERSION, Table
 from benchmarks.nccl_tables.networks import question_of
 from benchmarks.nccl_tables.peers import astra_ring, simai
 from commsim.core.errors import InputError
-from commsim.nccl.choice import OPERATIONS, cell_time
+from commsim.nccl.choice import chosen_cell
 from commsim.nccl.gpu_costs import GpuCosts
-from commsim.nccl.prediction import chosen_cell, over_releases, predict
+from commsim.nccl.prediction import over_releases, predict
+from commsim.nccl.tuning_table import OPERATIONS, cell_time
 from commsim.prediction.solve import solve
 
 # Sizes from here on count as large, where errors are stated.

@@ -17,7 +17,8 @@ from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import LARGE, usable
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, RACKS, kind_of
-from commsim.nccl.prediction import Site, predict
+from commsim.nccl.prediction import predict
+from commsim.nccl.site import Site
 
 # Kinds of machines in words, and the one that most users have.
 WORDS = {

@@ -23,18 +23,10 @@ from commsim.core.network import GPU, Network
 from commsim.core.network_queries import units, with_rates
 from commsim.nccl.call_messages import CallMessageCosts, messages_of, messages_of_exchange
 from commsim.nccl.call_times import CallLinks
-from commsim.nccl.choice import Cell
 from commsim.nccl.gpu_costs import costs
-from commsim.nccl.prediction import (
-    Site,
-    call_of,
-    cell_seconds,
-    exchange_at,
-    on_rails,
-    spread_of,
-    switch_rate,
-    ways_of,
-)
+from commsim.nccl.prediction import call_of, cell_seconds, exchange_at, on_rails, spread_of, switch_rate, ways_of
+from commsim.nccl.site import Site
+from commsim.nccl.tuning_table import Cell
 
 # Rate of a link that is in nobody's way, bytes/s.
 ENDLESS = 1e24

@@ -12,33 +12,14 @@ RoCE ("Pattern 4, crossNic 2, nChannels 8, bw 48"), and the tuning logs of 2.27.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
-from collectives.nccl.call import NEWEST
 from commsim.core.errors import InputError
+
+from .nccl_setting import MAX_CHANNELS, SINCE_HOPPER
 
 # Of the rate of the best channels so far: below that the search tries no others.
 SLOWEST_TRIED = 0.49
 _FIT = 1e-9
-# Kinds of paths, the shortest first.
-PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS")
-ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
-PROTOCOLS = ("ll", "ll128", "simple")
-# A generation has a row in the tables of this module, and one in ``gpu_costs.toml``.
-GENERATIONS = ("volta", "ampere", "hopper", "blackwell")
-SINCE_HOPPER = GENERATIONS[GENERATIONS.index("hopper") :]
-CPUS = ("intel", "amd", "other")
-NVLS_EFFICIENCY = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
-NET_OVERHEAD_US = {"intel": 1.0, "amd": 2.0, "other": 1.0}
 
-# By protocol: what is left of a tree's rate from 64 B, 128 B and so on to 256 MiB; below and above all of it.
-TREE_CORRECTION = (
-    (1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0, 1.0, 1.0),
-    (1.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1.0, 1.0),
-    (0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9),
-)
-SMALLEST_CORRECTED = 64
 
 # Rates of a channel inside a node that the search tries, the fastest first.
 CHANNEL_GBS = {
@@ -53,11 +34,6 @@ CHANNEL_NET_GBS = {
     "hopper": (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
     "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
 }  # fmt: skip
-MAX_CHANNELS = 64
-# First release known to give half as many channels more where CollNet is on (src/graph/connect.cc).
-MORE_WITH_COLLNET = (2, 12)
-# Rings that carry at most this together, in bytes/s, have fewer threads (src/graph/tuning.cc).
-SLOW_RINGS = 12e9
 DOUBLED_FROM_GBS = 25.0
 DOUBLED_FROM_HOPPER_GBS = 50.0
 FEW_CHANNELS = 4
@@ -166,11 +142,6 @@ def nvls_channels(gpu: str, n_gpus: int, inside: float, n_nics: int = 0) -> tupl
     return (n, speed) if speed else (0, 0.0)
 
 
-def lacks_nvls_of_two(version: tuple[int, int], n_gpus: int) -> bool:
-    """Whether so few GPUs of a machine have no NVLink SHARP in a release (src/transport/nvls.cc, 2.28.7)."""
-    return n_gpus <= 2 and version < (2, 28)
-
-
 def nvls_inter(gpu: str, n: int, rate: float, outside: float, n_nics: int) -> float:
     """Return the rate between nodes of each of `n` channels of NVLink SHARP.
 
@@ -200,151 +171,3 @@ def nvls_inter(gpu: str, n: int, rate: float, outside: float, n_nics: int) -> fl
     most = most if n <= RAISED_HEADS else rate
     fitting = (gbs * 1e9 for gbs in CHANNEL_NET_GBS[gpu] if n_nics * int(outside / (gbs * 1e9) + _FIT) >= n)
     return next((speed for speed in fitting if speed <= most), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Channels:
-    """Channels of one pattern, as NCCL's search of the topology finds them, or as it is taken to find them.
-
-    Parameters
-    ----------
-    n : int
-        How many, after doubling.
-    intra, inter : float, bytes/s
-        Bandwidth of each channel, inside a node and between nodes.
-    latency : float, s
-        Latency that the network plugin adds between nodes.
-    path_intra, path_inter : str
-        The longest kind of path between two GPUs, and between a GPU and its NIC; one of ``PATHS``.
-    same : bool
-        Whether all channels visit the GPUs in the same order.
-    """
-
-    n: int
-    intra: float
-    inter: float
-    latency: float = 0.0
-    path_intra: str = "NVL"
-    path_inter: str = "PIX"
-    same: bool = True
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.n <= MAX_CHANNELS:
-            raise InputError(f"there are 0..{MAX_CHANNELS} channels, got {self.n}")
-        for name in ("intra", "inter", "latency"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(f"channels: {name} must be 0 or more and finite, got {getattr(self, name)}")
-        for name in ("path_intra", "path_inter"):
-            if getattr(self, name) not in PATHS:
-                raise InputError(f"channels: {name} must be one of {', '.join(PATHS)}, got {getattr(self, name)!r}")
-
-
-class Assumption(NamedTuple):
-    """What was taken of a machine that nobody said, and the flag of ``commsim nccl`` that says it.
-
-    With a code it is no guess but what the network itself shows: a remark by itself, with its effect or always shown.
-    """
-
-    what: str
-    flag: str = ""
-    code: str = ""
-    effect: float | None = None
-
-    def __str__(self) -> str:
-        return f"{self.what} ({self.flag})" if self.flag else self.what
-
-
-@dataclass(frozen=True, slots=True)
-class NcclSetting:
-    """A communicator on its hardware.
-
-    Parameters
-    ----------
-    n_ranks, n_nodes : int
-        Ranks, and machines (or NVLink domains) that they are in.
-    gpu : str
-        The oldest generation among the GPUs, one of ``GENERATIONS``.
-    cpu : str
-        Vendor of the CPUs, one of ``CPUS``.
-    channels : mapping of str to Channels
-        Channels of ``ring``, ``tree``, and where they can be, ``nvls`` and ``collnet``.
-    collnet : bool
-        Whether a plugin lets the network reduce (SHARP), and is enabled.
-    one_nic_tree : bool
-        Whether trees go up and down through the same NIC.
-    assumed : tuple of Assumption
-        What was not known, and what was taken instead.
-    version : (int, int)
-        Version of NCCL.
-    min_ctas, max_ctas : int
-        Bounds of the channels of a call; 0 for none.
-    buffer : int, bytes
-        Buffer of a connection with Simple; 0 for NCCL's own.
-    socket_threads : int
-        Threads of a rank that copy over sockets; 0 for NCCL's own.
-    """
-
-    n_ranks: int
-    n_nodes: int
-    gpu: str
-    cpu: str
-    channels: dict[str, Channels]
-    collnet: bool = False
-    one_nic_tree: bool = False
-    assumed: tuple[Assumption, ...] = field(default=())
-    version: tuple[int, int] = NEWEST
-    min_ctas: int = 0
-    max_ctas: int = 0
-    buffer: int = 0
-    socket_threads: int = 0
-
-    def __post_init__(self) -> None:
-        if self.n_ranks < 2:
-            raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {self.n_ranks}")
-        if not 1 <= self.n_nodes <= self.n_ranks:
-            raise InputError(f"{self.n_ranks} ranks are on 1..{self.n_ranks} nodes, got {self.n_nodes}")
-        if self.gpu not in GENERATIONS:
-            raise InputError(f"gpu must be one of {', '.join(GENERATIONS)}, got {self.gpu!r}")
-        if self.cpu not in CPUS:
-            raise InputError(f"cpu must be one of {', '.join(CPUS)}, got {self.cpu!r}")
-        for pattern in ("ring", "tree"):
-            if pattern not in self.channels or not self.channels[pattern].n:
-                raise InputError(f"the {pattern} needs at least 1 channel")
-
-    @property
-    def call_channels(self) -> int:
-        """Channels of a call before a release's limit."""
-        return self.limited(self.found_channels)
-
-    def limited(self, n: int) -> int:
-        """Return a number of channels within the bounds that the user gave."""
-        return min(max(n, self.min_ctas), self.max_ctas or MAX_CHANNELS)
-
-    def channels_of(self, pattern: str) -> int:
-        """Return the channels of a call of one pattern before a release's limit: as many again as the search finds."""
-        ring = self.channels["ring"]
-        more = self.found_channels - 2 * ring.n
-        return self.limited(2 * self.channels.get(pattern, ring).n + more)
-
-    @property
-    def found_channels(self) -> int:
-        """Channels of a call before bounds: twice the rings that the search found, thrice with CollNet."""
-        twice, collnet = 2 * self.channels["ring"].n, self.channels.get("collnet")
-        if not self.collnet or collnet is None or self.version < MORE_WITH_COLLNET or self.n_ranks == self.n_nodes:
-            return twice
-        return twice + (twice // 2 if collnet.intra > collnet.inter else 0)
-
-    @property
-    def has_slow_rings(self) -> bool:
-        """Whether all rings together carry so little that NCCL gives them fewer threads."""
-        return self.channels["ring"].n * self.channels["ring"].intra <= SLOW_RINGS
-
-    @property
-    def per_node(self) -> float:
-        """Ranks of a node, on average."""
-        return self.n_ranks / self.n_nodes
-
-    @property
-    def nodes_column(self) -> int:
-        """Column of the tables by number of nodes."""
-        return min(self.n_nodes, 3) - 1

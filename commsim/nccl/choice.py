@@ -1,4 +1,4 @@
-"""What NCCL expects of each algorithm and protocol, and which it takes at which size.
+"""What NCCL takes at which size: of its tuning table the fastest that release, network and user leave to it.
 
 No size is written here: where the choice changes follows from the constants of a release in ``model_versions.py``.
 """
@@ -7,41 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from collectives.nccl.call import MAX_HEADS
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError
 from commsim.core.units import format_size
 
-from .channel_search import (
-    ALGORITHMS,
-    GENERATIONS,
-    PATHS,
-    PROTOCOLS,
-    SINCE_HOPPER,
-    SMALLEST_CORRECTED,
-    TREE_CORRECTION,
-    Channels,
-    NcclSetting,
-)
-from .expected_costs import HALVES, algorithm_bandwidth, latency
-from .model_versions import model_of
+from .gpu_costs import GpuCosts, costs
+from .nccl_setting import PROTOCOLS, NcclSetting
+from .tuning_table import SMALLEST_CORRECTED, TREE_CORRECTION, Cell, cell_time, cells, plateau
+
+if TYPE_CHECKING:
+    from .site import Site
 
 LARGEST = 2**40
 # Ranges of sizes that a remark names.
 MAX_NAMED = 6
-OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
-_ALLOWED = {
-    "broadcast": ("ring",), "reduce": ("ring",),
-    "all_gather": ("ring", "collnet_direct", "nvls", "pat"),
-    "reduce_scatter": ("ring", "collnet_direct", "nvls", "pat"),
-    "all_reduce": ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree"),
-}  # fmt: skip
-PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "tree"}
+# First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
+# channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
+FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
+# Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
+# of 2.29.2 that do not; NCCL's notes do not say it.
+NO_LL128_ON_BLACKWELL = ((2, 28), (2, 29, 2))
 
-
-# Tables of the settings that were asked for last, which are kept too, so that their ids stay their own.
-_TABLES: Cache[tuple[NcclSetting, tuple[Cell, ...]]] = Cache(32)
 _RANGES: Cache[tuple[NcclSetting, tuple[SizeRange, ...]]] = Cache(32)
 
 
@@ -80,36 +68,55 @@ class SizeRange:
         return f"{part} decides ({self.latency_share:.0%} latency); {beside}"
 
 
-def cell_time(setting: NcclSetting, operation: str, cell: Cell, size: int) -> float | None:
-    """Return NCCL's estimate in seconds of one operation without others; None of a cell that it does not choose.
+def chosen_cell(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: GpuCosts | None = None
+) -> Cell:
+    """Return what NCCL takes at a size.
 
     Parameters
     ----------
-    setting : NcclSetting
-        Machines and network.
+    site : Site
+        Site of the communicator.
     operation : str
-        Name of the operation.
-    cell : Cell
-        Algorithm and protocol.
-    size : float, bytes
-        Size of the operation.
+        One that NCCL chooses an algorithm for.
+    size : int, bytes
+        Size of the whole array.
+    algorithm, protocol : str
+        Forced (``NCCL_ALGO``, ``NCCL_PROTO``); empty: NCCL's choice.
+    known : GpuCosts, optional
+        Constants (default: those of this version).
 
-    Notes
-    -----
-    Operations that are grouped share latency; that is not in here.
+    Raises
+    ------
+    InputError
+        If nothing is left of what is forced.
     """
-    if not cell.bandwidth:
-        return None
-    rate, wait = cell.bandwidth, cell.latency
-    step = (size // SMALLEST_CORRECTED).bit_length() - 1
-    if operation == "all_reduce" and step >= 0 and _is_corrected(setting, cell):
-        row = TREE_CORRECTION[PROTOCOLS.index(cell.protocol)]
-        rate *= row[step] if step < len(row) else 1.0
-    if cell.algorithm == "ring" and cell.protocol == "simple" and operation == "all_reduce" and setting.n_nodes > 1:
-        model = model_of(setting.version)
-        if size >= _plateau(setting):
-            wait *= model.plateau[GENERATIONS.index(setting.gpu) >= GENERATIONS.index(model.plateau_from)]
-    return wait + size / rate
+    allowed = usable_protocols(site, known or costs())
+    if site.version < FIRST_TUNED:
+        is_small = size <= LL_LIMIT * site.setting.n_ranks * site.max_channels
+        allowed = ("ll",) if is_small else ("simple",)
+    algorithms = (algorithm,) if algorithm else (known or costs()).algorithms_over(site.network)
+    left = (
+        cell for cell in cells(site.setting, operation)
+        if cell.algorithm in algorithms and (cell.protocol == protocol if protocol else cell.protocol in allowed)
+    )  # fmt: skip
+    best = fastest(site.setting, operation, left, size)
+    if best is None:
+        raise InputError(f"NCCL has no {operation} with {algorithm or 'any'}/{protocol or 'any'} here")
+    return best
+
+
+def usable_protocols(site: Site | None, known: GpuCosts) -> tuple[str, ...]:
+    """Return the protocols that a network and a release leave to NCCL; all where the site is not known."""
+    if site is None:
+        return tuple(PROTOCOLS)
+    if site.version < FIRST_TUNED:
+        return "ll", "simple"
+    allowed = known.of_network(site.network).protocols if site.network in known.plugins else tuple(PROTOCOLS)
+    first, last = NO_LL128_ON_BLACKWELL
+    if site.setting.gpu == "blackwell" and first <= site.version <= last:
+        return tuple(name for name in allowed if name != "ll128")
+    return allowed
 
 
 def fastest(setting: NcclSetting, operation: str, table: Iterable[Cell], size: int) -> Cell | None:
@@ -159,7 +166,7 @@ def ranges(
 
     starts = {1, SMALLEST_CORRECTED * 2 ** len(TREE_CORRECTION[0])}
     starts |= {SMALLEST_CORRECTED << k for k in range(len(TREE_CORRECTION[0]))}
-    starts.add(_plateau(setting))
+    starts.add(plateau(setting))
     edges = sorted(start for start in starts if start <= largest)
     pieces: list[tuple[int, int, int]] = []
     for low, high in zip(edges, [edge - 1 for edge in edges[1:]] + [largest], strict=True):
@@ -168,20 +175,6 @@ def ranges(
     for low, high, i in pieces:
         merged[-1:] = [(merged[-1][0], high, i)] if merged and merged[-1][2] == i else [*merged[-1:], (low, high, i)]
     return tuple(_described(setting, operation, table, low, high, table[i]) for low, high, i in merged)
-
-
-def _plateau(setting: NcclSetting) -> int:
-    """Size from which the latency of a ring on several nodes with Simple grows by a factor."""
-    per_channel = model_of(setting.version).plateau_bytes
-    if per_channel:
-        return per_channel * setting.channels["ring"].n * setting.n_ranks
-    return setting.n_ranks * 4096
-
-
-def _is_corrected(setting: NcclSetting, cell: Cell) -> bool:
-    """Whether a cell's rate dips at middle sizes: trees, and from 2.28 on NVLS trees of Blackwell on x86."""
-    x86 = setting.cpu in ("intel", "amd") and model_of(setting.version).corrects_nvls_tree
-    return cell.algorithm == "tree" or (cell.algorithm == "nvls_tree" and setting.gpu == "blackwell" and x86)
 
 
 def _split(low: int, high: int, best: Callable[[int], int], pieces: list[tuple[int, int, int]]) -> None:
@@ -206,105 +199,6 @@ def _described(
     if not usable:
         return SizeRange(low, high, cell, None, 1.0, share)
     return SizeRange(low, high, cell, others[usable[0][1]][1], usable[0][0] / time if time else 1.0, share)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One algorithm with one protocol.
-
-    Parameters
-    ----------
-    algorithm, protocol : str
-        Names as NCCL writes them, in lower case.
-    latency : float, s
-        Latency of the smallest message.
-    bandwidth : float, bytes/s
-        Size over time of an endless message; 0 where NCCL does not choose it.
-    why_not : str
-        Then why; else empty.
-    """
-
-    algorithm: str
-    protocol: str
-    latency: float
-    bandwidth: float
-    why_not: str = ""
-
-    @property
-    def name(self) -> str:
-        """Both names, as in ``ring/ll128``."""
-        return f"{self.algorithm}/{self.protocol}"
-
-
-def cells(setting: NcclSetting, operation: str) -> tuple[Cell, ...]:
-    """Return NCCL's table for an operation, in the order in which it looks for the fastest.
-
-    Raises
-    ------
-    InputError
-        If NCCL has no model of the operation.
-    """
-    if operation not in OPERATIONS:
-        raise InputError(f"NCCL chooses algorithms for {', '.join(OPERATIONS)}, not for {operation}")
-    return _TABLES.get((id(setting), operation), lambda: (setting, _cells(setting, operation)))[1]
-
-
-def _cells(setting: NcclSetting, operation: str) -> tuple[Cell, ...]:
-    by_size = []
-    for algorithm in ALGORITHMS:
-        for p, protocol in enumerate(PROTOCOLS):
-            reason = _refused(setting, operation, algorithm, protocol)
-            channels = setting.channels.get(PATTERN.get(algorithm, algorithm))
-            if reason or channels is None:
-                by_size.append(Cell(algorithm, protocol, 0.0, 0.0, reason or "its channels are not known"))
-                continue
-            rate = algorithm_bandwidth(setting, operation, algorithm, p, channels)
-            wait = latency(setting, operation, algorithm, p, channels)
-            by_size.append(Cell(algorithm, protocol, wait, rate, "" if rate else "its largest rate on this GPU is 0"))
-    return tuple(by_size)
-
-
-def _refused(setting: NcclSetting, operation: str, algorithm: str, protocol: str) -> str:
-    """Why NCCL does not use this at all; empty if it may."""
-    if algorithm not in _ALLOWED[operation]:
-        return f"no {operation} with it"
-    if algorithm not in model_of(setting.version).algorithms:
-        return f"not in NCCL {setting.version[0]}.{setting.version[1]}"
-    if algorithm == "collnet_direct" and operation in HALVES and setting.version < (2, 19):
-        return f"no {operation} with it before NCCL 2.19"
-    if protocol != "simple" and algorithm not in ("tree", "ring"):
-        return "only with Simple"
-    many = setting.n_nodes > 1
-    if algorithm.startswith("collnet") and not setting.collnet:
-        return "needs a network that reduces (--collnet)"
-    if algorithm in ("nvls", "nvls_tree"):
-        if "nvls" not in setting.channels or setting.channels["nvls"].n < 2:
-            return "needs NVLink SHARP"
-        if algorithm == "nvls_tree" and not many:
-            return "one node needs no tree"
-        if algorithm == "nvls" and many and not setting.collnet:
-            return "on several nodes it needs a network that reduces (--collnet)"
-    if algorithm == "pat" and setting.n_nodes != setting.n_ranks:
-        return "only with one GPU per node"
-    if protocol == "ll128":
-        return _ll128_refused(setting, setting.channels[algorithm])
-    return ""
-
-
-def _ll128_refused(setting: NcclSetting, channels: Channels) -> str:
-    """LL128 trusts that 128 bytes arrive whole, which only some paths keep."""
-    longest = "PXN" if setting.gpu in SINCE_HOPPER else "PXB"
-    if setting.n_nodes > 1 and PATHS.index(channels.path_inter) > PATHS.index(longest):
-        return f"LL128 needs a NIC no further than {longest}, this is {channels.path_inter}"
-    if PATHS.index(channels.path_intra) > PATHS.index("NVB"):
-        return f"LL128 needs NVLink between the GPUs of a node, this is {channels.path_intra}"
-    return ""
-
-
-def nvls_heads(setting: NcclSetting) -> int:
-    """Return the GPUs of a machine that head a part with NVLink SHARP: as many as the search has channels for."""
-    found = setting.channels["nvls"].n if "nvls" in setting.channels else 0
-    return min(found or MAX_HEADS, MAX_HEADS, setting.n_ranks // setting.n_nodes)
 
 
 def told_choice(setting: NcclSetting, operation: str, given: Collection[str]) -> str:

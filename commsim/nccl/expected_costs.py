@@ -8,9 +8,11 @@ NCCL, ``src/graph/tuning.cc``, whose rules these are, in our words; what differs
 
 from __future__ import annotations
 
-from .channel_search import NET_OVERHEAD_US, NVLS_EFFICIENCY, SINCE_HOPPER, Channels, NcclSetting
 from .model_versions import NcclModel, model_of, row_of
+from .nccl_setting import SINCE_HOPPER, Channels, NcclSetting
 
+NVLS_EFFICIENCY = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
+NET_OVERHEAD_US = {"intel": 1.0, "amd": 2.0, "other": 1.0}
 # Share of their rate that trees keep which go up and down by the same NIC, and the first release with it.
 ONE_NIC_TREE, ONE_NIC_TREE_SINCE = 0.85, (2, 26)
 # Operations that are half of an all-reduce.

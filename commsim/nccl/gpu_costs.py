@@ -12,7 +12,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .channel_search import ALGORITHMS
+from .nccl_setting import ALGORITHMS
 
 PATH = Path(__file__).parent / "gpu_costs.toml"
 # Latency of the third EFA by that of the second one: AWS's news of December 2024 say 35 % less of P5en than of P5.

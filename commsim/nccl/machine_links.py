@@ -17,7 +17,7 @@ from commsim.core.network_queries import live_nics
 from topologies.sold_rates import sold_rate
 
 if TYPE_CHECKING:
-    from .channel_search import NcclSetting
+    from .nccl_setting import NcclSetting
 
 # Code of what says that NVLinks do not join all GPUs.
 ISLANDS = "nvlink-islands"

@@ -24,7 +24,7 @@ from typing import Literal
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 
-from .channel_search import GENERATIONS
+from .nccl_setting import GENERATIONS
 
 Row = tuple[float, float, float]
 Table = Mapping[str, Row]

@@ -32,19 +32,16 @@ from .channel_search import (
     CHANNEL_GBS,
     RAISED_HEADS,
     REPORTED_LATENCY,
-    SINCE_HOPPER,
-    Assumption,
-    Channels,
-    NcclSetting,
     doubled,
-    lacks_nvls_of_two,
     nvls_channels,
     nvls_inter,
     packed_channels,
     tree_intra,
 )
 from .model_versions import FIRST_RELEASE
+from .nccl_setting import SINCE_HOPPER, Assumption, Channels, NcclSetting
 from .site import efa_of
+from .tuning_table import lacks_nvls_of_two
 
 # Times the rate of a NIC from which on a cable is faster: less is a header or a rounded rate.
 FASTER = 1.1

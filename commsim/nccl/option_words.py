@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.spec import is_whole
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
-from .channel_search import CPUS, GENERATIONS, MAX_CHANNELS
+from .nccl_setting import CPUS, GENERATIONS, MAX_CHANNELS
 
 # Most threads of a rank that send and receive over sockets (src/transport/net_socket.cc).
 MAX_THREADS = 16

@@ -5,80 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from collectives.nccl.call import BY_RANK, FEW, MANY, MORE_CHANNELS, NEWEST, NcclCall, nvls_channels
+from collectives.nccl.call import BY_RANK, MORE_CHANNELS, NcclCall, nvls_channels
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, microseconds
 
 from .call_times import CallLinks, ring_time, tree_time
-from .channel_search import NVLS_EFFICIENCY, PROTOCOLS, NcclSetting
-from .choice import Cell, cells, fastest, nvls_heads
+from .choice import NO_LL128_ON_BLACKWELL, chosen_cell
+from .expected_costs import NVLS_EFFICIENCY
 from .gpu_costs import GpuCosts, Primitives, costs
 from .in_switch import ExchangeTime, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .intervals import interval_of, kind_of
 from .machine_links import has_islands
 from .model_versions import FIRST_RELEASE, MODELS
+from .site import Site
+from .tuning_table import Cell, cells, nvls_heads
 
 EXCHANGES = ("all_to_all", "send_recv")
 # Networks over which threads of the CPU copy, as many as NCCL is told.
 SOCKETS = ("ena", "sockets")
 # What is said of operation, size, the fastest choice, its upper bound, and NCCL's choice: 100 characters at most.
 FASTER = "{}, {}: {} takes at most {} us, NCCL's {} {} us"
-# First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
-# channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
-FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
-# Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
-# of 2.29.2 that do not; NCCL's notes do not say it.
-NO_LL128_ON_BLACKWELL = ((2, 28), (2, 29, 2))
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a communicator runs, beyond what NCCL's own estimate needs.
-
-    Parameters
-    ----------
-    setting : NcclSetting
-        Ranks, machines and channels, as NCCL sees them.
-    link : float, bytes/s
-        Bandwidth of a GPU to the others of its machine; infinite without others.
-    pcie : bool
-        Whether that is PCIe.
-    nics : float, bytes/s
-        Bandwidth of all NICs of a machine.
-    network : str
-        One of the networks with known costs; empty with one machine.
-    version : tuple of int
-        Version of NCCL.
-    n_channels : int
-        Least number of channels of a call (``NCCL_MIN_NCHANNELS``); 0 for what the search finds.
-    p2p : bool
-        Whether GPUs of a machine reach each other without the network.
-    n_nics : int
-        NICs of a machine.
-    one_way : bool
-        Whether only one of two ranks sends, and a send-receive is timed there.
-    host : float, bytes/s
-        Bandwidth of the links from a machine's GPUs to its NICs.
-    """
-
-    setting: NcclSetting
-    link: float
-    pcie: bool = False
-    nics: float = 0.0
-    network: str = ""
-    version: tuple[int, ...] = NEWEST
-    n_channels: int = 0
-    p2p: bool = True
-    n_nics: int = 1
-    one_way: bool = False
-    host: float = float("inf")
-
-    @property
-    def max_channels(self) -> int:
-        """Channels of a call, as far as the version has them."""
-        most = MANY if self.version >= MORE_CHANNELS else FEW
-        return min(max(self.setting.call_channels, self.n_channels), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,57 +49,6 @@ class CallTime:
     high: float
 
 
-def chosen_cell(
-    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: GpuCosts | None = None
-) -> Cell:
-    """Return what NCCL takes at a size.
-
-    Parameters
-    ----------
-    site : Site
-        Site of the communicator.
-    operation : str
-        One that NCCL chooses an algorithm for.
-    size : int, bytes
-        Size of the whole array.
-    algorithm, protocol : str
-        Forced (``NCCL_ALGO``, ``NCCL_PROTO``); empty: NCCL's choice.
-    known : GpuCosts, optional
-        Constants (default: those of this version).
-
-    Raises
-    ------
-    InputError
-        If nothing is left of what is forced.
-    """
-    allowed = usable_protocols(site, known or costs())
-    if site.version < FIRST_TUNED:
-        is_small = size <= LL_LIMIT * site.setting.n_ranks * site.max_channels
-        allowed = ("ll",) if is_small else ("simple",)
-    algorithms = (algorithm,) if algorithm else (known or costs()).algorithms_over(site.network)
-    left = (
-        cell for cell in cells(site.setting, operation)
-        if cell.algorithm in algorithms and (cell.protocol == protocol if protocol else cell.protocol in allowed)
-    )  # fmt: skip
-    best = fastest(site.setting, operation, left, size)
-    if best is None:
-        raise InputError(f"NCCL has no {operation} with {algorithm or 'any'}/{protocol or 'any'} here")
-    return best
-
-
-def usable_protocols(site: Site | None, known: GpuCosts) -> tuple[str, ...]:
-    """Return the protocols that a network and a release leave to NCCL; all where the site is not known."""
-    if site is None:
-        return tuple(PROTOCOLS)
-    if site.version < FIRST_TUNED:
-        return "ll", "simple"
-    allowed = known.of_network(site.network).protocols if site.network in known.plugins else tuple(PROTOCOLS)
-    first, last = NO_LL128_ON_BLACKWELL
-    if site.setting.gpu == "blackwell" and first <= site.version <= last:
-        return tuple(name for name in allowed if name != "ll128")
-    return allowed
-
-
 def predict(
     site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: GpuCosts | None = None
 ) -> CallTime:
@@ -161,7 +57,7 @@ def predict(
     Parameters
     ----------
     site, operation, size, algorithm, protocol
-        Same as in :func:`chosen_cell`; ``all_to_all`` and ``send_recv`` have no algorithm.
+        Same as in :func:`commsim.nccl.choice.chosen_cell`; ``all_to_all`` and ``send_recv`` have no algorithm.
     known : GpuCosts, optional
         Constants (default: those of this version).
 
@@ -189,7 +85,7 @@ def faster_than_chosen(
     Parameters
     ----------
     site, operation, algorithm, protocol
-        Same as in :func:`chosen_cell`.
+        Same as in :func:`commsim.nccl.choice.chosen_cell`.
     sizes : iterable of float, bytes
         Sizes that are asked for.
 

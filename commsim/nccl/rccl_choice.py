@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commsim.nccl.channel_search import NET_OVERHEAD_US, PROTOCOLS
+from commsim.nccl.expected_costs import NET_OVERHEAD_US
+from commsim.nccl.nccl_setting import PROTOCOLS
 
 PATH = Path(__file__).parent / "rccl_choice.toml"
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")

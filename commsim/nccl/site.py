@@ -1,7 +1,10 @@
-"""Tell from a network what a prediction needs beyond NCCL's own estimate: links, NICs, and the network's name."""
+"""The site of a communicator: links, NICs and network, which NCCL's own estimate does not need; told from a network."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, NEWEST
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.network import Network
@@ -9,8 +12,56 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.nccl.machine_links import fewest_nics, gpus_outside, links_inside, links_outside, ports_apart
 
-from .channel_search import SINCE_HOPPER, NcclSetting
-from .prediction import Site
+from .nccl_setting import SINCE_HOPPER, NcclSetting
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a communicator runs, beyond what NCCL's own estimate needs.
+
+    Parameters
+    ----------
+    setting : NcclSetting
+        Ranks, machines and channels, as NCCL sees them.
+    link : float, bytes/s
+        Bandwidth of a GPU to the others of its machine; infinite without others.
+    pcie : bool
+        Whether that is PCIe.
+    nics : float, bytes/s
+        Bandwidth of all NICs of a machine.
+    network : str
+        One of the networks with known costs; empty with one machine.
+    version : tuple of int
+        Version of NCCL.
+    n_channels : int
+        Least number of channels of a call (``NCCL_MIN_NCHANNELS``); 0 for what the search finds.
+    p2p : bool
+        Whether GPUs of a machine reach each other without the network.
+    n_nics : int
+        NICs of a machine.
+    one_way : bool
+        Whether only one of two ranks sends, and a send-receive is timed there.
+    host : float, bytes/s
+        Bandwidth of the links from a machine's GPUs to its NICs.
+    """
+
+    setting: NcclSetting
+    link: float
+    pcie: bool = False
+    nics: float = 0.0
+    network: str = ""
+    version: tuple[int, ...] = NEWEST
+    n_channels: int = 0
+    p2p: bool = True
+    n_nics: int = 1
+    one_way: bool = False
+    host: float = float("inf")
+
+    @property
+    def max_channels(self) -> int:
+        """Channels of a call, as far as the version has them."""
+        most = MANY if self.version >= MORE_CHANNELS else FEW
+        return min(max(self.setting.call_channels, self.n_channels), most)
 
 
 def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Site:

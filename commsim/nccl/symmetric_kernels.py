@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .channel_search import SINCE_HOPPER, NcclSetting
+from .nccl_setting import SINCE_HOPPER, NcclSetting
 
 SINCE = (2, 27)
 MAX_BLOCKS = 64

@@ -21,7 +21,8 @@ from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes, replacing
 from commsim.formats.markup import Element, read_xml
 from commsim.formats.measurement import Measurement
-from commsim.nccl.channel_search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
+from commsim.nccl.channel_search import doubled
+from commsim.nccl.nccl_setting import ALGORITHMS, PATHS, PROTOCOLS, Channels
 from commsim.nccl.tuner_rules import COLLECTIVES, Rule
 
 COLUMNS = "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .channel_search import ALGORITHMS, PROTOCOLS
+from .nccl_setting import ALGORITHMS, PROTOCOLS
 
 # The plugin's names of our operations.
 COLLECTIVES = {

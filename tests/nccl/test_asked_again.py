@@ -10,13 +10,13 @@ from commsim.core.files.network_file import write_network
 from commsim.engine import flow_paths
 from commsim.engine.ways import carriers, closed_form_way
 from commsim.engine.ways.proof_cache import PROOFS, TIMES
-from commsim.nccl import call_costs, choice
+from commsim.nccl import call_costs, choice, tuning_table
 from commsim.nccl.plans.plan_nccl import PLANS
 from commsim.prediction.inputs import NETWORKS, load_network
 from topologies import at_most
 
 # All that is kept between questions.
-KEPT = (NETWORKS, PLANS, PROOFS, TIMES, call_costs._PRICED, call_costs._LATEST, choice._TABLES, choice._RANGES)
+KEPT = (NETWORKS, PLANS, PROOFS, TIMES, call_costs._PRICED, call_costs._LATEST, tuning_table._TABLES, choice._RANGES)
 FABRIC = "dgx-h100@leaf_spine:machines=2,n_leaves=2,n_spines=2,uplinks_per_spine=4"
 
 

@@ -6,17 +6,10 @@ import pytest
 from nccl_settings import setting, table
 
 from commsim.core.errors import InputError
-from commsim.nccl.channel_search import (
-    ALGORITHMS,
-    PROTOCOLS,
-    Channels,
-    NcclSetting,
-    doubled,
-    nvls_channels,
-    packed_channels,
-    tree_intra,
-)
-from commsim.nccl.choice import OPERATIONS, cell_time, cells, ranges
+from commsim.nccl.channel_search import doubled, nvls_channels, packed_channels, tree_intra
+from commsim.nccl.choice import ranges
+from commsim.nccl.nccl_setting import ALGORITHMS, PROTOCOLS, Channels, NcclSetting
+from commsim.nccl.tuning_table import OPERATIONS, cell_time, cells
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from nccl_settings import setting, table
 
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.nccl import channel_search
-from commsim.nccl.channel_search import ALGORITHMS, Channels
-from commsim.nccl.choice import cell_time
+from commsim.nccl.expected_costs import NVLS_EFFICIENCY
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.model_versions import MODELS, model_of
+from commsim.nccl.nccl_setting import ALGORITHMS, GENERATIONS, Channels
+from commsim.nccl.tuning_table import cell_time
 
 
 def of(version, n_nodes=1, **more):
@@ -110,9 +111,9 @@ def test_every_release_from_the_oldest_to_the_newest_has_a_model_with_a_row_for_
 
 
 def test_every_generation_has_a_row_in_each_table():
-    tables = (channel_search.CHANNEL_GBS, channel_search.CHANNEL_NET_GBS, channel_search.NVLS_EFFICIENCY)
-    assert all(tuple(table) == channel_search.GENERATIONS for table in tables)
-    assert {*costs().primitives} == {*channel_search.GENERATIONS}
+    tables = (channel_search.CHANNEL_GBS, channel_search.CHANNEL_NET_GBS, NVLS_EFFICIENCY)
+    assert all(tuple(table) == GENERATIONS for table in tables)
+    assert {*costs().primitives} == {*GENERATIONS}
 
 
 def test_2_32_gives_trees_of_blackwell_more_with_ll128_on_two_nodes_and_changes_nothing_of_others():

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.formats.measurement import Measurement
-from commsim.nccl.channel_search import ALGORITHMS, PROTOCOLS
+from commsim.nccl.nccl_setting import ALGORITHMS, PROTOCOLS
 from commsim.nccl.tuner_and_graph_files import read_nccl_graphs, read_tuner, rules_of_rows, write_tuner
 from commsim.nccl.tuner_rules import COLLECTIVES, Rule
 

@@ -9,9 +9,9 @@ from collectives.nccl.launch import NcclParameters
 from collectives.nccl.rules import cut_call
 from commsim.core.errors import InputError
 from commsim.core.remark import ASSUMED
-from commsim.nccl.choice import Cell, cell_time, cells
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.prediction import call_of
+from commsim.nccl.tuning_table import Cell, cell_time, cells
 from commsim.prediction.build import prepare
 
 H100 = "dgx-h100"

@@ -4,10 +4,12 @@ import pytest
 
 from collectives.nccl.call import NcclCall
 from commsim.nccl.call_times import CallLinks, tree_time
-from commsim.nccl.channel_search import Channels, NcclSetting, nvls_channels, nvls_inter
+from commsim.nccl.channel_search import nvls_channels, nvls_inter
 from commsim.nccl.gpu_costs import Plugin, Primitives, costs
 from commsim.nccl.in_switch import loop_of, nvls_time
-from commsim.nccl.prediction import Site, predict, switch_rate
+from commsim.nccl.nccl_setting import Channels, NcclSetting
+from commsim.nccl.prediction import predict, switch_rate
+from commsim.nccl.site import Site
 from commsim.prediction.build import prepare
 
 GB, GIB, KIB = 1e9, 2**30, 1024

@@ -3,10 +3,11 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement, place
-from commsim.nccl.choice import cells, ranges
+from commsim.nccl.choice import ranges
 from commsim.nccl.intervals import EVERY, NODE
 from commsim.nccl.machine_links import port_rate
 from commsim.nccl.of_network import NcclOptions, setting_of
+from commsim.nccl.tuning_table import cells
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import scenario_of

@@ -8,11 +8,11 @@ from collectives.nccl.launch import NcclParameters
 from collectives.nccl.rules import chunk_bytes
 from commsim.core.errors import InputError
 from commsim.core.placement import place
-from commsim.nccl.choice import Cell
 from commsim.nccl.cli.nccl_choices import NcclConfig
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.option_words import WORDS, read_words
 from commsim.nccl.prediction import call_of
+from commsim.nccl.tuning_table import Cell
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 

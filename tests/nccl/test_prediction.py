@@ -10,12 +10,14 @@ from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.nccl.call_times import SHARE_ALONE, CallLinks, ring_time, step_times, tree_time
-from commsim.nccl.channel_search import REPORTED_LATENCY, Channels, NcclSetting
+from commsim.nccl.channel_search import REPORTED_LATENCY
+from commsim.nccl.choice import chosen_cell
 from commsim.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.nccl.in_switch import direct_time, loop_of, nvls_time
 from commsim.nccl.intervals import intervals
-from commsim.nccl.prediction import Site, chosen_cell, over_releases, predict
-from commsim.nccl.site import efa_of
+from commsim.nccl.nccl_setting import Channels, NcclSetting
+from commsim.nccl.prediction import over_releases, predict
+from commsim.nccl.site import Site, efa_of
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import plan_of
 

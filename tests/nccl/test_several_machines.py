@@ -7,10 +7,12 @@ import pytest
 
 from collectives.nccl.call import NcclCall
 from commsim.nccl.call_times import CallLinks, ring_time, tree_time
-from commsim.nccl.channel_search import Channels, NcclSetting
+from commsim.nccl.choice import chosen_cell
 from commsim.nccl.gpu_costs import HOP_VARIES, Plugin, Primitives, costs
 from commsim.nccl.in_switch import direct_time
-from commsim.nccl.prediction import Site, cell_seconds, chosen_cell, direct_heads, on_rails, predict, ways_of
+from commsim.nccl.nccl_setting import Channels, NcclSetting
+from commsim.nccl.prediction import cell_seconds, direct_heads, on_rails, predict, ways_of
+from commsim.nccl.site import Site
 from commsim.prediction.build import prepare
 
 US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30

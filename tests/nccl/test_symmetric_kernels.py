@@ -3,7 +3,7 @@ import math
 import pytest
 from nccl_settings import setting
 
-from commsim.nccl.channel_search import Channels
+from commsim.nccl.nccl_setting import Channels
 from commsim.nccl.symmetric_kernels import kernels, why_none
 
 NVLS = Channels(8, 40e9, 40e9)

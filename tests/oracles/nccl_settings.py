@@ -1,7 +1,7 @@
 """Communicators on regular machines, and NCCL's table for them by name."""
 
-from commsim.nccl.channel_search import Channels, NcclSetting
-from commsim.nccl.choice import cells
+from commsim.nccl.nccl_setting import Channels, NcclSetting
+from commsim.nccl.tuning_table import cells
 
 
 def setting(n_ranks=128, n_nodes=16, gpu="hopper", cpu="intel", n=8, intra=40e9, nvls=None, **more):

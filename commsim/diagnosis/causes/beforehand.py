@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.diagnosis.causes.ground import Ground, nics_of_machines
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY, HEALTHY_ALONE, HEALTHY_BESIDE_REFERENCE, RARE
-from commsim.nccl.prediction import Site
+from commsim.nccl.site import Site
 
 # Machines up to which a run is usually below one switch, where there is no uplink that could be shared.
 ON_ONE_SWITCH, BETWEEN_SWITCHES = 2, ("oversubscribed_or_hash_collisions", "rail_mismatch_or_cabling")

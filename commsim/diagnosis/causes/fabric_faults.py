@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from commsim.diagnosis.causes.fault import ROUNDABOUT, Fault
 from commsim.diagnosis.causes.ground import Ground
-from commsim.nccl.prediction import Site
+from commsim.nccl.site import Site
 
 # Flows that share a link where hosts have it for themselves: whole ratios, and others. A ratio by design has this
 # weight beside those that hashes give.

@@ -19,8 +19,8 @@ from commsim.core.placement import Placement
 from commsim.nccl.gpu_costs import GpuCosts, costs
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.plans.nccl_launch import NcclLaunch
-from commsim.nccl.prediction import Site, predict
-from commsim.nccl.site import site_of
+from commsim.nccl.prediction import predict
+from commsim.nccl.site import Site, site_of
 
 _PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine", "coordinates",
              "message_engines")  # fmt: skip

@@ -15,7 +15,7 @@ from commsim.diagnosis.causes.fault import ROUNDABOUT, Fault
 from commsim.diagnosis.causes.ground import Ground, links_between, nics_of_machines, without_links, without_nodes
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import links_outside, through_host
-from commsim.nccl.prediction import Site
+from commsim.nccl.site import Site
 
 # Parts of their NICs that machines are left with.
 PARTS_OF_NICS = (2, 4, 8)

@@ -12,8 +12,8 @@ from collectives.nccl.call import ALLOWED
 from commsim.diagnosis.causes.fabric_faults import rates_times
 from commsim.diagnosis.causes.fault import ROUNDABOUT, Fault
 from commsim.diagnosis.causes.ground import Ground, links_between, nics_of_machines, without_nodes
-from commsim.nccl.choice import Cell, cells
 from commsim.nccl.model_versions import FIRST_RELEASE, MODELS
+from commsim.nccl.tuning_table import Cell, cells
 
 CHANNELS, MORE_CHANNELS = (1, 2, 4, 8), (16, 24, 32)
 # Rates of one port that is not of the fabric, bytes/s: 1, 10, 25 and 100 Gb/s.

@@ -14,12 +14,12 @@ from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of
 from commsim.core.remark import ASSUMED, Remark
 from commsim.core.units import count_text, format_size, parse_nccl_size, parse_nccl_sizes
-from commsim.nccl.channel_search import GENERATIONS
+from commsim.nccl.nccl_setting import GENERATIONS
 from commsim.report.answer import Answer, Lines, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.nccl.channel_search import NcclSetting
+    from commsim.nccl.nccl_setting import NcclSetting
 
 EXAMPLES = {
     "nccl": """

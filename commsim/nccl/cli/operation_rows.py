@@ -15,9 +15,9 @@ from commsim.report.hash_columns import TIME, with_spread
 if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.core.result import Result
-    from commsim.nccl.channel_search import NcclSetting
-    from commsim.nccl.choice import Cell
+    from commsim.nccl.nccl_setting import NcclSetting
     from commsim.nccl.tuner_rules import Rule
+    from commsim.nccl.tuning_table import Cell
 
     from .nccl_choices import NcclConfig
 
@@ -92,10 +92,11 @@ def explain_operation(question: NcclQuestion, operation: str, span: tuple[int, i
     sizes : sequence of int, bytes
         Sizes at which the times of all cells are given too.
     """
-    from commsim.nccl.channel_search import PROTOCOLS
-    from commsim.nccl.choice import cell_time, cells, ranges
+    from commsim.nccl.choice import ranges
+    from commsim.nccl.nccl_setting import PROTOCOLS
     from commsim.nccl.symmetric_kernels import kernels
     from commsim.nccl.tuner_rules import Rule
+    from commsim.nccl.tuning_table import cell_time, cells
 
     setting = question.setting
     table = cells(setting, operation)
@@ -174,8 +175,8 @@ def _rows_of(
     question: NcclQuestion, operation: str, sizes: Sequence[int]
 ) -> tuple[list[dict[str, Any]], list[list[str]], list[Result], list[Remark]]:
     """Predict what NCCL chooses, as ``commsim run`` does, as JSON and as cells; nothing where costs are not known."""
-    from commsim.nccl.choice import Cell
     from commsim.nccl.plans.plan_nccl import NcclPlan
+    from commsim.nccl.tuning_table import Cell
     from commsim.prediction.bounds.limited_by import limit_of, row_of_limit, short_limit
     from commsim.prediction.read import scenario_of
     from commsim.prediction.solve import plan_of, solve

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.nccl.channel_search import Channels
+from commsim.nccl.nccl_setting import Channels
 from commsim.nccl.option_words import WORDS, read_words
 from commsim.nccl.tuner_rules import Rule, first_rule
 

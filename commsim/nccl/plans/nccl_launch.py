@@ -29,19 +29,20 @@ from commsim.core.units import count_text
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.nccl.call_costs import CallCosts, call_costs
-from commsim.nccl.channel_search import NcclSetting, lacks_nvls_of_two
-from commsim.nccl.choice import PATTERN, Cell, cells, fastest, nvls_heads, told_choice
+from commsim.nccl.choice import fastest, told_choice, usable_protocols
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import adding_switches
 from commsim.nccl.model_versions import check_release
+from commsim.nccl.nccl_setting import NcclSetting
 from commsim.nccl.of_network import NcclOptions, setting_of, shown_by_network
 from commsim.nccl.plans.graph_nics import seen_by_channels
 from commsim.nccl.plans.nccl_files import NcclFiles
 from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
-from commsim.nccl.prediction import EXCHANGES, Site, direct_heads, over_releases, usable_protocols
+from commsim.nccl.prediction import EXCHANGES, direct_heads, over_releases
 from commsim.nccl.rccl_costs import RcclCosts, costs_of
-from commsim.nccl.site import site_of
+from commsim.nccl.site import Site, site_of
+from commsim.nccl.tuning_table import PATTERN, Cell, cells, lacks_nvls_of_two, nvls_heads
 from commsim.prediction.collective_names import check_library, with_gpus
 from commsim.prediction.good_parameters import by_rails, count_rails
 

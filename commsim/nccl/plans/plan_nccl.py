@@ -20,17 +20,18 @@ from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
-from commsim.nccl.channel_search import NcclSetting
 from commsim.nccl.choice import MAX_NAMED, ranges
 from commsim.nccl.interval_remarks import no_interval, of_tables
 from commsim.nccl.intervals import RCCL, interval_of, intervals, kind_of, size_class
 from commsim.nccl.machine_links import has_islands
+from commsim.nccl.nccl_setting import NcclSetting
 from commsim.nccl.of_network import shown_by_cables
 from commsim.nccl.option_words import WORDS
 from commsim.nccl.plans.nccl_files import READERS, split_files
 from commsim.nccl.plans.nccl_launch import NcclLaunch, nccl_launch
-from commsim.nccl.prediction import Site, faster_than_chosen
+from commsim.nccl.prediction import faster_than_chosen
 from commsim.nccl.rccl_costs import priced
+from commsim.nccl.site import Site
 from commsim.prediction.bounds.floor import floor_of
 from commsim.prediction.bounds.limited_by import NICS, limit_of
 from commsim.prediction.build import CollectiveRequest, PlacedSchedule, laid_out
