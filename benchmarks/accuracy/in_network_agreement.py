@@ -13,7 +13,7 @@ from commsim.core.units import format_size
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
 from commsim.packets.aggregated.systems import named_system
-from commsim.packets.messages import simulate_aggregation
+from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 

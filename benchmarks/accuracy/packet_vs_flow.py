@@ -25,7 +25,7 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.links.queues import ROCE
-from commsim.packets.messages import run_packets
+from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import Spraying, usual_path
 from commsim.prediction.inputs import load_network
 from commsim.report.terminal import print_table, progress

@@ -19,7 +19,7 @@ from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
-from commsim.packets.messages import simulate_packets
+from commsim.packets.run_packets import simulate_packets
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
 from topologies.leaf_spine import leaf_spine

@@ -28,7 +28,7 @@ from commsim.core.jit import compile_all
 from commsim.core.placement import place
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.messages import run_packets
+from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import usual_path
 from commsim.report.terminal import print_table
 from topologies.leaf_spine import leaf_spine

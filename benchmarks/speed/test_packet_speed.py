@@ -20,7 +20,7 @@ from commsim.core.placement import place
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.finished_run import PacketRun
-from commsim.packets.messages import run_packets
+from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import usual_path
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine

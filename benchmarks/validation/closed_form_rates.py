@@ -95,7 +95,7 @@ def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2
 def server_bytes(workers: tuple[int, ...], elements: int = 2**14) -> Iterator[Row]:
     """Bytes at ATP's server, which has each fragment once when switches add up all workers of several racks."""
     from commsim.packets.aggregated.aggregation_jobs import aggregation_job
-    from commsim.packets.messages import simulate_aggregation
+    from commsim.packets.run_packets import simulate_aggregation
     from topologies.leaf_spine import leaf_spine
 
     system, network = SYSTEMS["atp"].build(), leaf_spine(8, 4, 31, bandwidth=100 * GBPS, latency=LATENCY)
@@ -143,7 +143,7 @@ def shares() -> Iterator[Row]:
 def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine, median of some seeds, against the estimate of what losses cost."""
     from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
-    from commsim.packets.messages import simulate_aggregation
+    from commsim.packets.run_packets import simulate_aggregation
     from commsim.prediction.inputs import load_network
 
     system = SYSTEMS["switchml_udp"].build()

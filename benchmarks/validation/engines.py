@@ -10,7 +10,7 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job
 from commsim.packets.aggregated.tree_times import simulate_recurrence
-from commsim.packets.messages import simulate_aggregation
+from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import with_costs

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.switch import rates as switch_rates
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job
-from commsim.packets.messages import simulate_aggregation
+from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from switch_model.bounds import line_rate, ring_rate, server_rate
 from switch_model.system import System

@@ -17,7 +17,7 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
-from commsim.packets.messages import simulate_aggregation
+from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from switch_model.systems import SYSTEMS
 

@@ -259,8 +259,8 @@ class PlacedJobs:
 
     def _in_packets(self, sized: SizedJobs, plain: list[int], slots: list[AggregationJob], wish: Wish) -> list[Result]:
         """Simulate packets: of messages, and of the slots of switch systems."""
-        from commsim.packets.messages import run_beside, simulate_packets
         from commsim.packets.packet_work import expect_packets
+        from commsim.packets.run_packets import run_beside, simulate_packets
 
         several = len(self.entries) > 1 or sized.plan is not None  # sums of a job by itself are proved elsewhere
         if sized.plan is not None:

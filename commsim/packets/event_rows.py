@@ -1,4 +1,4 @@
-"""The tables that the packet kernels work on, one row per thing; a row of each is a NumPy record.
+"""The tables of events, links, routes and looks at links that kernels work on, one row per thing; each a NumPy record.
 
 Everything that can happen next has a fixed number, its *event*, and at most one pending time: a link ends sending its
 packet, the first packet on its way along a link arrives, a pause takes effect, a timer fires. So the queue of events is

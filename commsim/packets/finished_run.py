@@ -17,13 +17,13 @@ from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK
 from commsim.packets.codes import AT_HOST, BETWEEN
+from commsim.packets.event_rows import ENDLESS, PS, SAMPLE_ROW, Rows
 from commsim.packets.hosts.work import PacketLayout
 from commsim.packets.link_samples import LinkSamples, LinkWatch
 from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.links.flapping import Flapping
-from commsim.packets.packet_state import ENDLESS, PS, SAMPLE_ROW, Rows
-from commsim.packets.run_state import N_COUNTED
-from commsim.packets.run_state import RunState as Kernel
+from commsim.packets.packet_rows import N_COUNTED
+from commsim.packets.packet_rows import RunState as Kernel
 from commsim.packets.tables import Tables
 
 # Counters of results and of a run, and the fields of its state that have them.

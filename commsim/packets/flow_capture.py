@@ -12,8 +12,8 @@ from commsim.core.errors import InputError
 from commsim.core.files.csv_rows import write_rows
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets import codes
+from commsim.packets.event_rows import PS
 from commsim.packets.finished_run import PacketRun
-from commsim.packets.packet_state import PS
 
 # What packets are called, by their kind.
 PACKETS = ("data", "header", "ack", "nack", "credit", "request", "notification")

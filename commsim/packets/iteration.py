@@ -13,11 +13,11 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.message_costs import refuse_curves
 from commsim.packets.aggregated.packet_job import priority_ranks
+from commsim.packets.event_rows import PS
 from commsim.packets.finished_run import check_run, link_bytes, times_of
 from commsim.packets.hosts.tasks import Tasks, with_tasks
 from commsim.packets.hosts.work import lay_out
-from commsim.packets.packet_run import run_fabric
-from commsim.packets.packet_state import PS
+from commsim.packets.run_loop import run_fabric
 from commsim.packets.tables import build
 from commsim.packets.transports.spraying import Spraying
 

@@ -21,8 +21,8 @@ from commsim.prediction import checks
 
 if TYPE_CHECKING:
     from commsim.packets.links.queues import Fabric
+    from commsim.packets.transports.control_constants import Dcqcn
     from commsim.packets.transports.spraying import Spraying
-    from commsim.packets.transports.transports import Dcqcn
 
 # Keys of the transport, of spraying, and of queues and losses, with the kind of each.
 TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}

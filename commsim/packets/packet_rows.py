@@ -1,4 +1,4 @@
-"""The tables that the kernels of sprayed fabrics work on, one row per thing; a row of each is a NumPy record.
+"""The tables of packets, flows, hosts and the run that the kernels work on, one row per thing; each a NumPy record.
 
 Events wait in the timing wheel of the packet engine; a packet makes one for each link, and one as it leaves its host.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.packets.packet_state import EventQueue, Row, Rows
+from commsim.packets.event_rows import EventQueue, Row, Rows
 
 N_FLOWLETS = 4096  # that a switch tells apart
 N_COUNTED = 5  # of a sample, before what is of links: its time, packets sent again, trimmed and marked, busy slots
@@ -35,7 +35,7 @@ _PACKET_FIELDS = {
     "entropy": (np.uint16, 60),
     "kind": (np.uint8, 62),
     "flags": (np.uint8, 63),
-    # of jobs that switches aggregate, as in `packets.packet_state`
+    # of jobs that switches aggregate, as in `packets.event_rows`
     "tag": (np.int64, 8),
     "message": (np.int32, 16),
     "worker": (np.int32, 20),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import CONTRIBUTION
-from commsim.packets.packet_state import Row
-from commsim.packets.run_state import RunState
+from commsim.packets.event_rows import Row
+from commsim.packets.packet_rows import RunState
 
 
 @njit_norefcount

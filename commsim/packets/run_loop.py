@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.jit import compile_all, interprets_new
 from commsim.core.network import Network
-from commsim.packets import run_state as rows_of
+from commsim.packets import packet_rows as rows_of
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.codes import CHANGE, DONE, FULL, TOO_LATE
+from commsim.packets.event_rows import LAST_TIME, NEVER, PS
 from commsim.packets.hosts.host_kernel import MARGIN, begin_run
 from commsim.packets.hosts.host_kernel import run as run_kernel
 from commsim.packets.hosts.work import PacketLayout
@@ -22,8 +23,7 @@ from commsim.packets.links.deadlock import cycle_text, deadlocked
 from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.links.link_tables import more_records, with_packets
 from commsim.packets.links.wheel_kernel import schedule
-from commsim.packets.packet_state import LAST_TIME, NEVER, PS
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 from commsim.packets.tables import Tables, with_more_packets
 
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them

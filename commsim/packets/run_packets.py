@@ -31,8 +31,8 @@ from commsim.packets.hosts.work import lay_out, nothing_sent
 from commsim.packets.link_samples import LinkWatch
 from commsim.packets.links.flapping import Flapping
 from commsim.packets.links.queues import Fabric
-from commsim.packets.packet_run import NO_WORKERS, Stop, run_fabric
 from commsim.packets.packet_work import steps_of
+from commsim.packets.run_loop import NO_WORKERS, Stop, run_fabric
 from commsim.packets.tables import build
 from commsim.packets.transports.spraying import Spraying, in_packets, over_path
 from commsim.routing.flaps import Flaps

@@ -12,8 +12,8 @@ from commsim.core.result import Result
 from commsim.engine.flow_paths import FlowPaths
 from commsim.packets.flow_capture import FlowCapture
 from commsim.packets.link_samples import LinkWatch
-from commsim.packets.messages import simulate_packets
 from commsim.packets.packet_work import expect_messages, expect_packets
+from commsim.packets.run_packets import simulate_packets
 from commsim.packets.transports.spraying import Spraying
 from commsim.prediction.plans.run import Simulation
 from commsim.prediction.scenario import Engine, Wish

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from commsim.core.network import FORWARDING, Network
 from commsim.core.placement import joined
 from commsim.packets import codes
-from commsim.packets import packet_state as s
-from commsim.packets import run_state as rows_of
+from commsim.packets import event_rows as s
+from commsim.packets import packet_rows as rows_of
 from commsim.packets.aggregated.packet_plan import AggregationRows, aggregation_rows
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.hosts.work import FlowWork, PacketLayout
 from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.links.link_tables import check_room, check_times, link_tables, with_packets
 from commsim.packets.links.wheel_kernel import bucket_shift
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 from commsim.packets.transports.credit_kernel import INTERVAL
 from commsim.packets.transports.own_controls import TOLD_ROW
 from commsim.packets.transports.rules_of_run import RULES_ROW, Rules, rules_of

@@ -148,7 +148,7 @@ def simulated_rate(system: object, bandwidth: Bandwidth, n_workers: int) -> floa
         Workers; a parameter server has a host of its own.
     """
     from commsim.packets.aggregated.aggregation_jobs import aggregation_job, job_workers
-    from commsim.packets.messages import simulate_aggregation
+    from commsim.packets.run_packets import simulate_aggregation
     from switch_model.system import System
     from topologies.star import star
 
@@ -207,7 +207,7 @@ def sharp_stream(size: int, hosts: int = 128) -> float:
 
 def _sharp(size: int, hosts: int, mode: str) -> float:
     from commsim.packets.aggregated.aggregation_jobs import aggregation_job
-    from commsim.packets.messages import simulate_aggregation
+    from commsim.packets.run_packets import simulate_aggregation
     from commsim.prediction.inputs import load_network
     from switch_model.systems import SYSTEMS
 

@@ -15,7 +15,7 @@ from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.engine.job_connections import JobConnections
 from commsim.packets.finished_run import PacketRun
-from commsim.packets.messages import run_packets
+from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import Spraying
 from commsim.routing.flaps import Flaps
 from commsim.traffic.patterns import HostMessages

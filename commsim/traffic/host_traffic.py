@@ -20,8 +20,8 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.links.ports import find_ports
-from commsim.packets.messages import RunOptions, run_packets
 from commsim.packets.packet_work import expect_packets
+from commsim.packets.run_packets import RunOptions, run_packets
 from commsim.packets.transports.spraying import in_packets, over_path
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.prediction.work_plan import Outcome, Work

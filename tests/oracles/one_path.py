@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.engine.flow_plan import FlowPlan
-from commsim.packets import messages
+from commsim.packets import run_packets as messages
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.links.queues import ACK_BYTES, ROCE, Fabric, usual_queues
 from commsim.packets.transports.spraying import Spraying, over_path

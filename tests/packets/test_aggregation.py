@@ -15,7 +15,7 @@ from commsim.packets.aggregated.aggregation_jobs import aggregation_job, job_wor
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.finished_run import PacketRun
 from commsim.packets.links.queues import Fabric
-from commsim.packets.messages import simulate_aggregation
+from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from switch_model.system import System
 from switch_model.systems import SYSTEMS

@@ -14,7 +14,7 @@ from commsim.core.schedule import REDUCE
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
 from commsim.packets.links.queues import Fabric
-from commsim.packets.messages import simulate_packets
+from commsim.packets.run_packets import simulate_packets
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.packets.transports.transports import TRANSPORTS
 from commsim.traffic.host_messages import run_messages

@@ -8,7 +8,7 @@ import pytest
 
 from commsim.engine.flow import payload
 from commsim.packets.hosts.work import lay_out
-from commsim.packets.run_state import N_RECYCLED
+from commsim.packets.packet_rows import N_RECYCLED
 from commsim.packets.tables import build
 from commsim.packets.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, WORST, learn, next_entropy
 from commsim.packets.transports.spraying import Spraying

@@ -11,7 +11,7 @@ from commsim.core.names.nodes_and_links import find_link
 from commsim.core.placement import Placement
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.messages import run_packets
+from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import Spraying
 from commsim.routing.flaps import read_flaps
 from commsim.traffic.host_messages import run_messages

@@ -7,7 +7,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.packets.flow_capture import FlowCapture
-from commsim.packets.messages import run_packets
+from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import Spraying, usual_path
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import plan_of

@@ -21,9 +21,9 @@ from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
+from commsim.packets.event_rows import PS
 from commsim.packets.links.queues import ROCE, Fabric, usual_queues
-from commsim.packets.packet_state import PS
-from commsim.packets.run_state import COMPLETE, SENT, STARTED
+from commsim.packets.packet_rows import COMPLETE, SENT, STARTED
 from commsim.packets.transports.spraying import over_path
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -14,7 +14,7 @@ from commsim.packets.aggregated.aggregation_jobs import aggregation_job, job_wor
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.aggregated.tree_times import simulate_recurrence
 from commsim.packets.links.queues import Fabric
-from commsim.packets.messages import simulate_aggregation
+from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from commsim.routing.aggregation_tree import host_tree
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy

@@ -8,7 +8,7 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.messages import simulate_packets
+from commsim.packets.run_packets import simulate_packets
 
 
 def slowest(network, jobs, size):

@@ -13,7 +13,7 @@ from commsim.core.placement import Placement, place
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job
-from commsim.packets.messages import run_beside, run_packets, simulate_aggregation
+from commsim.packets.run_packets import run_beside, run_packets, simulate_aggregation
 from commsim.packets.transports.spraying import Spraying, over_path
 from commsim.packets.transports.transports import TRANSPORTS
 from commsim.prediction.inputs import load_network

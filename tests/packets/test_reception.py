@@ -15,7 +15,7 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
 from commsim.packets.links.queues import Fabric
-from commsim.packets.run_state import COMPLETE
+from commsim.packets.packet_rows import COMPLETE
 from topologies.star import star
 
 RATE = 12.5e9

@@ -10,11 +10,11 @@ from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
-from commsim.packets import messages
+from commsim.packets import run_packets as messages
+from commsim.packets.event_rows import TAP_ROW
 from commsim.packets.finished_run import times_of
 from commsim.packets.links import link_tables
 from commsim.packets.links.queues import Fabric
-from commsim.packets.packet_state import TAP_ROW
 from topologies.star import star
 
 

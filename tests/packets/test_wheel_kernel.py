@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.packets import packet_state as s
+from commsim.packets import event_rows as s
 from commsim.packets.links.wheel_kernel import bucket_shift, next_event, schedule
 
 N_EVENTS = 40

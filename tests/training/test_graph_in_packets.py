@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.engine.flow_job import FlowJob, number_of
 from commsim.engine.flow_plan import plan_flows
-from commsim.packets.messages import run_packets
+from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import Spraying, over_path
 from commsim.training.cost_of import network_costs
 from commsim.training.graph_in_packets import play_graph

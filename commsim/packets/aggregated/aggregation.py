@@ -20,10 +20,10 @@ from commsim.packets.aggregated import traffic_state as m
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.codes import CONTRIBUTION
+from commsim.packets.event_rows import Row
 from commsim.packets.links.link_tables import COUNTERS
 from commsim.packets.links.posting_kernel import mark_free
-from commsim.packets.packet_state import Row
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 from switch_model.slot_kernel import READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 

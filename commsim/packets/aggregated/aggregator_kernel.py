@@ -9,10 +9,10 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets import codes
-from commsim.packets import packet_state as s
+from commsim.packets import event_rows as s
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.links.posting_kernel import free_packet, send, take_packet
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 from switch_model import slot_kernel as rule
 
 

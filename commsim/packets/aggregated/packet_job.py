@@ -13,8 +13,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.value import Value, freeze
+from commsim.packets.event_rows import PS
 from commsim.packets.links.queues import Fabric
-from commsim.packets.packet_state import PS
 from commsim.routing.aggregation_tree import AggregationTree
 from commsim.sparse.occupancy import Occupancy
 from switch_model.slot_kernel import MAX_CHILDREN

@@ -13,12 +13,12 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
 from commsim.packets import codes
-from commsim.packets import packet_state as s
+from commsim.packets import event_rows as s
 from commsim.packets.aggregated import traffic_state as m
 from commsim.packets.aggregated.packet_job import AggregationJob, BlockRounds
+from commsim.packets.event_rows import PS
 from commsim.packets.hosts.work import PacketLayout
 from commsim.packets.links.link_tables import check_links, check_times, idle_links
-from commsim.packets.packet_state import PS
 from commsim.routing.aggregation_tree import AggregationTree
 from switch_model.slot_kernel import SLOT_ROW
 from switch_model.slot_sequence import LOG_ROW

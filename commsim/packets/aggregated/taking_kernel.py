@@ -7,7 +7,7 @@ from commsim.packets.aggregated.aggregator_kernel import on_contribution, on_res
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.aggregated.worker_kernel import on_worker_result
 from commsim.packets.codes import CONTRIBUTION, TO_AGGREGATOR, TO_SERVER, TO_UNIT, TO_WORKER
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 
 
 @njit_norefcount

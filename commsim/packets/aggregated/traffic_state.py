@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.packets.packet_state import Rows
+from commsim.packets.event_rows import Rows
 
 LOG_RECORDS = 1 << 18  # that wait to be carried out on values, 6 MB
 

@@ -15,9 +15,9 @@ from commsim.core.result import Result
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.aggregated.packet_plan import reverse_links
 from commsim.packets.aggregated.tree_times_kernel import EDGE_ROW, sweep
+from commsim.packets.event_rows import LAST_TIME, PS, Rows
 from commsim.packets.links.link_tables import check_times, link_tables
 from commsim.packets.links.queues import Fabric
-from commsim.packets.packet_state import LAST_TIME, PS, Rows
 
 
 def why_not(network: Network, job: AggregationJob, fabric: Fabric | None = None) -> str:

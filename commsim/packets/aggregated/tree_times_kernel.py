@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.packet_state import Rows
+from commsim.packets.event_rows import Rows
 
 Times = NDArray[np.int64]
 EDGE_ROW = np.dtype([("from", np.int32), ("to", np.int32), ("free", np.int64), ("latency", np.int64)], align=True)

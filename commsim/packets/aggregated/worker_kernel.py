@@ -12,10 +12,10 @@ from commsim.core.jit import njit_norefcount
 from commsim.packets.aggregated.aggregator_kernel import chunk_of, note, set_of_packet
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.codes import CONTRIBUTION, ECN_CAPABLE, EMPTY, MARKED, RESENT, VERSION
+from commsim.packets.event_rows import Row
 from commsim.packets.links.posting_kernel import free_packet, send, take_packet
 from commsim.packets.links.wheel_kernel import schedule
-from commsim.packets.packet_state import Row
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 from switch_model.slot_kernel import only
 from switch_model.slot_sequence import RECEIVE
 

@@ -16,6 +16,7 @@ from commsim.packets import codes
 from commsim.packets.aggregated.taking_kernel import take
 from commsim.packets.aggregated.traffic_state import AggregationState
 from commsim.packets.aggregated.worker_kernel import on_worker_timer
+from commsim.packets.event_rows import LAST_TIME, NEVER
 from commsim.packets.hosts.progress_kernel import on_added, on_go, on_left, on_timeout, take_messages
 from commsim.packets.hosts.receiver_kernel import on_arrival, on_request
 from commsim.packets.hosts.sender_kernel import arm, get_ready, make_packet, may_send, on_answer
@@ -38,9 +39,8 @@ from commsim.packets.links.port_kernel import (
 from commsim.packets.links.posting_kernel import free_packet, post_first, take_packet
 from commsim.packets.links.switch_kernel import choose
 from commsim.packets.links.wheel_kernel import next_event, schedule
-from commsim.packets.packet_state import LAST_TIME, NEVER
+from commsim.packets.packet_rows import N_COUNTED, RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import N_COUNTED, RunState
 from commsim.packets.transports.credit_kernel import give, reconsider
 
 AT_A_TIME = 1 << 24  # events; some seconds

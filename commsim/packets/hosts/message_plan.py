@@ -11,7 +11,7 @@ from commsim.core.placement import joined
 from commsim.core.schedule import REDUCE
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.aggregated import traffic_state as m
-from commsim.packets.packet_state import LONGEST, PS, zeros_on_lines
+from commsim.packets.event_rows import LONGEST, PS, zeros_on_lines
 from commsim.routing.pinned import find_connection_routes, turned_round
 from commsim.routing.routing import Routes
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import ADDED, GO, RCCC, TIMEOUT
+from commsim.packets.event_rows import NEVER
 from commsim.packets.hosts.sender_kernel import arm, get_ready, give_up, request
-from commsim.packets.packet_state import NEVER
+from commsim.packets.packet_rows import COMPLETE, SENT, STARTED, RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import COMPLETE, SENT, STARTED, RunState
 
 
 @njit_norefcount

@@ -10,11 +10,11 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED
+from commsim.packets.event_rows import Row
 from commsim.packets.links.port_kernel import answer
 from commsim.packets.links.posting_kernel import take_packet
-from commsim.packets.packet_state import Row
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 from commsim.packets.transports.credit_kernel import ask, pull
 from commsim.packets.transports.hpcc_kernel import copy_notes
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import IN_FLIGHT, SENDER_BITS, TO_RESEND
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 MAX_BACKOFF = 6
 

@@ -6,15 +6,15 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets import codes
+from commsim.packets.event_rows import NEVER
 from commsim.packets.hosts.receiver_kernel import base_of
 from commsim.packets.hosts.resend_kernel import forget_resend, on_round_trip, on_timeout, patience, resend
 from commsim.packets.links.class_kernel import queue_in_order
 from commsim.packets.links.port_kernel import follow, go_out
 from commsim.packets.links.posting_kernel import take_packet
 from commsim.packets.links.wheel_kernel import schedule
-from commsim.packets.packet_state import NEVER
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 from commsim.packets.transports.control_kernel import on_news, on_trimming, pace
 from commsim.packets.transports.credit_kernel import wanted_credit
 from commsim.packets.transports.dcqcn_kernel import on_notified

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.packets.aggregated.traffic_state import MESSAGE_ROW
+from commsim.packets.event_rows import LONGEST, PS
 from commsim.packets.hosts.work import FlowWork, Successors, receivers
-from commsim.packets.packet_state import LONGEST, PS
-from commsim.packets.run_state import FLOW_ROW
+from commsim.packets.packet_rows import FLOW_ROW
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,11 +15,11 @@ from commsim.core.errors import InputError
 from commsim.core.network import FORWARDING, Network
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.aggregated.traffic_state import MESSAGE_ROW, RECEIVER_ROW
+from commsim.packets.event_rows import LONGEST, PS, Rows, zeros_on_lines
 from commsim.packets.hosts.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
 from commsim.packets.links.equal_cost_links import EqualCostWays, ways_of, ways_of_paths
 from commsim.packets.links.ports import Legs, find_ports, rows_of_paths
-from commsim.packets.packet_state import LONGEST, PS, Rows, zeros_on_lines
-from commsim.packets.run_state import FLOW_ROW
+from commsim.packets.packet_rows import FLOW_ROW
 from commsim.packets.transports.spraying import Spraying, over_path
 from commsim.routing.routing import Routes
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import CONTRIBUTION
+from commsim.packets.event_rows import Row
 from commsim.packets.links.wheel_kernel import schedule
-from commsim.packets.packet_state import Row
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 
 SCALE = 1 << 16  # of keys: parts of a byte, for weights that are no whole numbers
 

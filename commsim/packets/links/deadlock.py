@@ -14,7 +14,7 @@ import numpy as np
 
 from commsim.core.network import Network
 from commsim.packets.codes import CONTRIBUTION
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 
 
 def deadlocked(fabric: RunState) -> list[int]:

@@ -18,9 +18,9 @@ from commsim.core.jit import Records
 from commsim.core.network import Network
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
+from commsim.packets.event_rows import ROUTE_ROW, on_lines
 from commsim.packets.links.equal_cost_links import EqualCostWays, ways_around
-from commsim.packets.packet_state import ROUTE_ROW, on_lines
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 from commsim.routing.flaps import Flap, Flaps
 from commsim.routing.pinned import find_routes_around, turned_round
 

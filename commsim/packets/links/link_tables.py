@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.limits import expect_bytes
 from commsim.core.network import SWITCH, Network
-from commsim.packets import packet_state as s
+from commsim.packets import event_rows as s
 from commsim.packets.aggregated import traffic_state as m
+from commsim.packets.event_rows import ENDLESS, LINK_ROW, LONGEST, PS, zeros_on_lines
 from commsim.packets.links.queues import Fabric
-from commsim.packets.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, zeros_on_lines
 
 # Bytes from which on a table that is full grows by a 32nd part, and not to its double.
 LARGE = 1 << 24

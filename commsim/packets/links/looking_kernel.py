@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.core.jit import fetch, njit_norefcount
 from commsim.packets.links.port_kernel import serve
-from commsim.packets.run_state import N_COUNTED, RunState
+from commsim.packets.packet_rows import N_COUNTED, RunState
 
 
 @njit_norefcount

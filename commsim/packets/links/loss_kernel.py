@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.run_state import RunState
+from commsim.packets.packet_rows import RunState
 
 LOSS_DRAW, STATE_DRAW = 1, 2
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets import codes
+from commsim.packets.event_rows import Row
 from commsim.packets.links.class_kernel import hold, queue_in_order, queued_of_class, take_first
 from commsim.packets.links.loss_kernel import draw
 from commsim.packets.links.overhead_kernel import costs_of, keeps_path
 from commsim.packets.links.posting_kernel import free_packet, post
 from commsim.packets.links.wheel_kernel import schedule
-from commsim.packets.packet_state import Row
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for, rules_of_packet
-from commsim.packets.run_state import RunState
 
 
 @njit_norefcount

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
-from commsim.packets.packet_state import Rows
-from commsim.packets.run_state import RunState
+from commsim.packets.event_rows import Rows
+from commsim.packets.packet_rows import RunState
 
 
 @njit_norefcount

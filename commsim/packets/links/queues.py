@@ -19,6 +19,10 @@ ROCE = Framing(4096, ROCE_HEADER)
 # The same headers, and the AETH of an acknowledgement.
 ACK_BYTES = 86
 
+# Queues of DCQCN's paper, bytes, on links of 40 Gbit/s: marks at random from and up to, the chance just below that; and
+# where its switches pause.
+DCQCN_RATE, DCQCN_MARKS, DCQCN_PAUSE = 5e9, (5e3, 200e3, 0.01), 500e3
+
 # Share of the threshold of a pause down to which the link stays paused.
 RESUME = 0.8
 
@@ -116,9 +120,9 @@ def usual_queues(transport: str, fastest: float) -> Fabric:
         queue = 30e3 * fastest / 1.25e9
         return Fabric(ecn_min=queue, ecn_max=queue)
     if transport == "dcqcn":
-        scale = fastest / 5e9
-        return Fabric(ecn_min=5e3 * scale, ecn_max=200e3 * scale, ecn_probability=0.01,
-                      pause_at=500e3 * scale, resume_at=RESUME * 500e3 * scale)  # fmt: skip
+        scale, (low, high, chance) = fastest / DCQCN_RATE, DCQCN_MARKS
+        return Fabric(ecn_min=low * scale, ecn_max=high * scale, ecn_probability=chance,
+                      pause_at=DCQCN_PAUSE * scale, resume_at=RESUME * DCQCN_PAUSE * scale)  # fmt: skip
     return Fabric()
 
 

@@ -8,8 +8,8 @@ from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import ADAPTIVE, DATA, FLOWLET
 from commsim.packets.links.loss_kernel import draw, mix
 from commsim.packets.links.port_kernel import serve
+from commsim.packets.packet_rows import N_FLOWLETS, RunState
 from commsim.packets.rule_kernel import rules_of_packet
-from commsim.packets.run_state import N_FLOWLETS, RunState
 
 
 @njit_norefcount

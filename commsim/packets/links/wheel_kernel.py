@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.packet_state import LONGEST, N_BUCKETS, N_HALVES, NEVER, PS, EventQueue, Rows
+from commsim.packets.event_rows import LONGEST, N_BUCKETS, N_HALVES, NEVER, PS, EventQueue, Rows
 
 LAST = N_BUCKETS - 1
 LAST_HALF = N_HALVES - 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import DCQCN, DCTCP, HPCC, MARKED, NSCC, OWN, SWIFT, TIMELY
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 from commsim.packets.transports import (
     dcqcn_kernel,
     dctcp_kernel,

@@ -11,11 +11,11 @@ datacenter traffic" (EQDS), NSDI 2022; Handley et al., "NDP", SIGCOMM 2017.
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.packets.event_rows import NEVER
 from commsim.packets.links.loss_kernel import draw
 from commsim.packets.links.wheel_kernel import schedule
-from commsim.packets.packet_state import NEVER
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 LEAST_WAIT = 1024  # bytes that the pacer waits for after credit of nothing
 TARGET = 0.3  # share of marked packets that a receiver in a narrow network aims at

@@ -10,9 +10,9 @@ Source: Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCO
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.packet_state import NEVER
+from commsim.packets.event_rows import NEVER
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 NEARLY = 0.999  # of the link's rate; halving the distance never arrives
 

@@ -8,8 +8,8 @@ Source: Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010, equations 1 an
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 GAIN = 1 / 16  # of the smoothed share; the paper's g
 

@@ -12,8 +12,8 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import BITMAP, ECMP, MIXED, OBLIVIOUS, PATH, REPS
 from commsim.packets.links.loss_kernel import draw
+from commsim.packets.packet_rows import N_RECYCLED, RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import N_RECYCLED, RunState
 
 WORST = 15
 # what is added to an entropy's penalty when a packet comes back marked, trimmed, or not at all

@@ -9,8 +9,8 @@ Source: Li et al., "HPCC: high precision congestion control", SIGCOMM 2019, algo
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 
 @njit_norefcount

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import NSCC
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 SMOOTHING = 0.0125  # of the delay
 STRONGEST = 0.5  # a window shrinks to at least this share at a time

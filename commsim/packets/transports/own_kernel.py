@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from commsim.core.jit import call_at, njit_norefcount
-from commsim.packets.packet_state import PS
+from commsim.packets.event_rows import PS
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 
 @njit_norefcount

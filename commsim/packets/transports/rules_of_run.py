@@ -9,11 +9,10 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.packets.codes import HPCC, WINDOW
+from commsim.packets.event_rows import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.packets.links.equal_cost_links import EqualCostWays
-from commsim.packets.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
-from commsim.packets.transports.own_controls import Own, address_of
+from commsim.packets.transports.control_constants import in_kernel_units
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
-from commsim.packets.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
 from commsim.routing.network_metrics import fabric_oversubscription
 
 LATE = 1e9  # ps: 1 ms, the least timeout of RoCE's NICs, where packets may wait in queues without end
@@ -153,7 +152,7 @@ def rules_of(network: Network, ways: EqualCostWays, spraying: Spraying, *, flaps
         "n_notes": ways.n_hops - 1 if rules.kind == HPCC else 0,
         **{name: getattr(spraying, name) for name in ("entropies", "trims", "on_path", "header", "choices")},
         **{name: getattr(rules, name) for name in ("marks_last", "paces", "patched")},
-        **_constants(constants, rules.patched, rtt, wire, mtu),
+        **in_kernel_units(constants, rules.patched, rtt, wire, mtu),
     }
 
 
@@ -165,36 +164,3 @@ def _patience(spraying: Spraying, full_queue: float, loses: bool) -> float:
         return min(spraying.rto * PS, float(LAST_TIME))
     # the deepest queues on the way, three times two classes, after 15 us
     return min(15e6 + 6 * full_queue, float(LAST_TIME)) if math.isfinite(full_queue) else LATE
-
-
-def _constants(constants: Constants, patched: bool, rtt: float, wire: float, mtu: int) -> dict[str, float]:
-    """Turn what a transport was given into the kernels' units; what it was not follows from the network."""
-    if isinstance(constants, Own):
-        return {"function": address_of(constants)}
-    if isinstance(constants, Swift):
-        target, scaling = (0.5 * rtt if time is None else PS * time for time in (constants.target, constants.scaling))
-        return {
-            "delay_target": target, "delay_range": scaling, "window_step": constants.growth * mtu,
-            "shrinking": constants.shrinking, "most_shrunk": constants.most_shrunk,
-        }  # fmt: skip
-    if isinstance(constants, Hpcc):
-        step = (1.0 - constants.load) * rtt / wire / constants.flows
-        return {"load": constants.load, "stages": constants.stages, "window_step": step}
-    if isinstance(constants, Timely):
-        low = 1.5 * rtt if constants.low is None else PS * constants.low
-        high = max(5.0 * rtt, 2.0 * low) if constants.high is None else PS * constants.high
-        shrinking = (0.008 if patched else 0.8) if constants.shrinking is None else constants.shrinking
-        step = 1e-3 / wire if constants.step is None else constants.step / PS
-        return {
-            "low": low, "high": high, "shrinking": shrinking, "smoothing": constants.smoothing, "rate_step": step,
-            "segment": constants.segment, "least": step, "begin": constants.begin,
-        }  # fmt: skip
-    if isinstance(constants, Dcqcn):
-        return {
-            "gain": constants.gain, "recovery": constants.recovery, "rise_bytes": constants.rise_bytes,
-            "rate_step": constants.additive / PS, "fast_step": constants.hyper / PS, "least": constants.additive / PS,
-        } | {
-            name: round(PS * getattr(constants, name))
-            for name in ("notify_every", "notify_delay", "decay_time", "rise_time")
-        }  # fmt: skip
-    return {}

@@ -13,7 +13,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.packets import codes
 from commsim.packets.links.queues import ACK_BYTES, ROCE, Conditions, Fabric, pauses_in_time, usual_queues
-from commsim.packets.transports.transports import Constants, Transport, transport_of
+from commsim.packets.transports.control_constants import Constants
+from commsim.packets.transports.transports import Transport, transport_of
 
 BALANCINGS = {
     "ecmp": codes.ECMP, "oblivious": codes.OBLIVIOUS, "bitmap": codes.BITMAP, "reps": codes.REPS,

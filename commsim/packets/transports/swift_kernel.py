@@ -11,8 +11,8 @@ from __future__ import annotations
 from math import sqrt
 
 from commsim.core.jit import njit_norefcount
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 SMALLEST, LARGEST = 0.1, 100.0  # packets of windows between which the target is scaled
 

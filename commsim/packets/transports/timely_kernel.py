@@ -8,8 +8,8 @@ that it returns to: any with the same sum stay. Constants: `transports.Timely`.
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.run_state import RunState
 
 IN_A_ROW = 5  # rises after which the rate grows
 FASTER = 5  # times as fast ("hyperactive increase")

@@ -168,8 +168,8 @@ def _run_engine(
 ) -> tuple[list[Result], list[dict[str, float]] | None]:
     from commsim.packets.aggregated.tree_times import simulate_recurrence, why_not
     from commsim.packets.links.queues import Fabric
-    from commsim.packets.messages import simulate_aggregation
     from commsim.packets.packet_work import expect_aggregation
+    from commsim.packets.run_packets import simulate_aggregation
     from commsim.switches.packet_capture import worker_links, write_tapped
 
     mark = parse_size(config.ecn, "--ecn") if config.ecn else 0.0

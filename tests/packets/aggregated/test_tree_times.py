@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.packets.aggregated.aggregation_jobs import aggregation_job, with_loss
 from commsim.packets.aggregated.tree_times import simulate_recurrence
-from commsim.packets.messages import simulate_aggregation
+from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from switch_model.systems import SYSTEMS
 

@@ -12,7 +12,7 @@ from command_words import with_flags
 from commsim.cli import main
 from commsim.core import limits
 from commsim.core.errors import PhysicsError
-from commsim.packets import packet_run as fabric_run
+from commsim.packets import run_loop as fabric_run
 
 SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
 CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmissions", "duplicates", "drops", "exact")
@@ -281,7 +281,7 @@ def test_a_run_that_never_ends_since_a_rule_was_left_out_is_refused_by_that_rule
     def endless(*args: object, **named: object) -> None:
         raise PhysicsError("deadlock")
 
-    monkeypatch.setattr("commsim.packets.messages.simulate_aggregation", endless)
+    monkeypatch.setattr("commsim.packets.run_packets.simulate_aggregation", endless)
     assert main(["switch", "simulate", *SMALL, "--versions", "1"]) == 2
     assert "--versions 1: a packet was lost" in capsys.readouterr().err
     assert main(["switch", "simulate", *SMALL]) == 1
