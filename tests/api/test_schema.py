@@ -43,6 +43,15 @@ def test_an_answer_is_as_its_schema_says(name):
     assert not unknown(schema, answer), "python -m benchmarks.house.schemas writes the schemas anew"
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["place order h0,h1 --topology star:n_hosts=4", "place rank inputs/cluster.toml inputs/two.json --hashes 1"],
+)
+def test_an_answer_of_one_hash_of_paths_is_as_its_schema_says(line):
+    """Keys of several hashes were required, or not null: all examples drew several."""
+    jsonschema.validate(schemas.answer_of(line), json.loads(verb.schemas()[" ".join(line.split()[:2])]))
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_value_that_examples_lack_may_be_of_any_type(name):
     assert '"type": "null"' not in verb.schemas()[name]
