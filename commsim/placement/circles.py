@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.value import Value
@@ -158,8 +158,7 @@ def unify(
     """
     _check(jobs, angles, step, quantum, longest)
     periods = np.array([job.period for job in jobs], np.float64)
-    if periods.max() / quantum > 2**31:
-        raise InputError(f"an iteration of {periods.max():g} s is too long to be counted in {quantum:g} s")
+    require_counted(float(periods.max()), quantum)
     whole = np.maximum(np.rint(periods / quantum), 1).astype(np.int64)
     multiple = math.lcm(*whole.tolist())
     longest = max(longest, float(whole.max() * quantum))  # a circle has room for every period
@@ -179,9 +178,40 @@ def unify(
     return Circle(perimeter, size, period, reach, demand, phases, first_phase, rounding, is_common, whole)
 
 
+def require_counted(period: float, quantum: float, most: int = 2**31) -> None:
+    """Refuse an iteration, s, that has more units than are counted.
+
+    Raises
+    ------
+    InputError
+        Naming it.
+    """
+    if period / quantum > most:
+        raise InputError(f"an iteration of {period:g} s is too long to be counted in {quantum:g} s")
+
+
 def _stretched(job: PeriodicJob, longer: float) -> NDArray[np.float64]:
     rows = [(phase.offset * longer, phase.duration * longer, phase.rate) for phase in job.phases]
     return np.array(sorted(rows), np.float64).reshape(-1, 3).T
+
+
+def rates_at(job: PeriodicJob, times: ArrayLike) -> NDArray[np.float64]:
+    """Rate at which each host of the job sends at given times after the start of any of its iterations.
+
+    Parameters
+    ----------
+    times : float64[...], s
+        Any, also negative ones: the traffic repeats.
+
+    Returns
+    -------
+    float64[...], bytes/s
+    """
+    times = np.asarray(times, np.float64)
+    rates = np.zeros(times.shape)
+    for phase in job.phases:
+        rates += np.where(np.mod(times - phase.offset, job.period) < phase.duration, phase.rate, 0.0)
+    return rates
 
 
 def mean_rates(

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.placement.circles import MAX_ANGLES, mean_rates, unify
-from commsim.training.sharing.periodic import JobPhase, PeriodicJob, demand
+from commsim.placement.circles import MAX_ANGLES, mean_rates, rates_at, unify
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 
 def job(period_ms: float, *phases: tuple[float, float, float], name: str = "job") -> PeriodicJob:
@@ -89,7 +89,7 @@ def test_averages_are_exact(parts: list[float], turn: float, n: int) -> None:
     means = mean_rates([one], np.array([0.1]), start + np.arange(n + 1) * 0.1 / n)[0]
     assert means.mean() * 0.1 == pytest.approx(one.n_bytes)
     fine = (np.arange(n * 400) + 0.5) * 0.1 / (n * 400) + start
-    sampled = demand(one, fine).reshape(n, 400).mean(axis=1)
+    sampled = rates_at(one, fine).reshape(n, 400).mean(axis=1)
     assert np.abs(means - sampled).max() <= 8 * 8 / 400 + 1e-9
 
 
@@ -102,7 +102,7 @@ def test_a_phase_may_go_on_in_the_next_iteration() -> None:
 def test_turning_is_starting_later(a: int, b: int) -> None:
     circle = unify((FORTY, SIXTY), step=1e-3)
     times = (np.arange(120) + 0.5) / 1e3
-    expected = np.array([demand(FORTY, times - a / 1e3), demand(SIXTY, times - b / 1e3)])
+    expected = np.array([rates_at(FORTY, times - a / 1e3), rates_at(SIXTY, times - b / 1e3)])
     assert circle.rotated(np.array([a, b]) / 1e3) == pytest.approx(expected, abs=1e-6)
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from commsim import __version__
 from commsim.core.errors import InputError, NoRoomError, printable, shorten
-from commsim.core.files.fields import TableFields
-from commsim.placement.evaluation import LOOPS
-from commsim.placement.ranked.ranked_placements import RANKINGS
 
 from .answers import (
     BindingResult,
@@ -29,11 +27,11 @@ from .answers import (
     Problem,
     schemas,
 )  # fmt: skip
+from .body_errors import SOURCE, said_by_readers, said_of
 from .guard import FAULT, Refusal
-from .limits import MAX_CANDIDATES, MAX_SEED, Limits
+from .limits import Limits
 from .models import BindingArgs, ClusterTables, ExtenderArgs, Jobs, MoveSearch, Search
 from .posted_cluster import SOURCE as CLUSTER
-from .state import JobRecord, read_known_jobs
 from .versions import tag_of
 
 # Addresses that FastAPI adds by itself.
@@ -54,6 +52,11 @@ BODIES = {
     "/cluster": '{"topology": {"spec": "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4"}, "hosts": {"gpus": 8}}',
 }
 IfMatch = Annotated[str | None, Header(description='version that is expected, such as "13", of ETag')]
+# Bodies by address.
+_BODIES: dict[str, type[BaseModel]] = {
+    "/jobs": Jobs, "/place": Search, "/moves": MoveSearch, "/cluster": ClusterTables, "/filter": ExtenderArgs,
+    "/prioritize": ExtenderArgs, "/bind": BindingArgs,
+}  # fmt: skip
 # Refusals beside those of a wrong request.
 NO_CLUSTER: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": "there is no cluster yet"}}
 SEARCHES: dict[int | str, dict[str, Any]] = {
@@ -64,16 +67,6 @@ CHANGES: dict[int | str, dict[str, Any]] = {
     409: {"model": Problem, "description": "there is no cluster, GPUs are taken, or there is no room"},
     412: {"model": Problem, "description": "the version is not that of If-Match"},
     503: {"model": Problem, "description": "the store does not take it, or too many searches wait (Retry-After)"},
-}
-SOURCE = "request"  # what messages name in place of a file
-MAX_SHOWN = 80  # letters of what came
-# Types of pydantic's errors, and what a value must be.
-_KINDS = {
-    "list_type": "a list",
-    "string_type": "text",
-    "dict_type": "a table of values by name",
-    "model_type": "a table of fields",
-    "model_attributes_type": "a table of fields",
 }
 
 
@@ -174,7 +167,7 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:
         path, body = request.url.path, error.body
-        text = said_of(error.errors(), body)
+        text = said_of(error.errors(), body, [*_BODIES[path].model_fields] if path in _BODIES else ())
         if path in ("/jobs", "/place") and isinstance(body, dict):
             text = said_by_readers(body, is_search=path == "/place", known=service.known) or text
         return refused(400, text + ("" if isinstance(body, bytes) else _right(path)))
@@ -200,43 +193,3 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
 
 def _right(path: str) -> str:
     return f"; the body must be like {BODIES[path]}" if path in BODIES else ""
-
-
-def said_by_readers(body: Mapping[str, Any], *, is_search: bool, known: Mapping[str, JobRecord]) -> str | None:
-    """Say what is wrong with a body as the command line says it of a file; None where its readers find nothing."""
-    fields = TableFields(body, SOURCE)
-    try:
-        fields.only(*(Search if is_search else Jobs).model_fields)
-        if not isinstance(rows := fields.raw("jobs"), list) or not rows:
-            names = ", or of names of known jobs" if is_search else ""
-            fields.refuse("jobs", f"a list of jobs{names}, at least one")
-        read_known_jobs(rows, SOURCE, ("jobs",), known if is_search else None)
-        fields.whole("candidates", 1, MAX_CANDIDATES, 1)
-        fields.whole("seed", 0, MAX_SEED, 0)
-        fields.one_of("rank_by", RANKINGS, RANKINGS[0])
-        fields.one_of("loops", LOOPS, LOOPS[0])
-        fields.truth("check", default=False)
-    except InputError as error:
-        return printable(str(error))
-    return None
-
-
-def said_of(errors: Sequence[Mapping[str, Any]], body: object = None) -> str:
-    """Write the first of pydantic's errors on one line: ``request: Pod: Input should be ..., got 'four'``."""
-    first = errors[0]
-    if first["type"] == "json_invalid":
-        said, at = f"request: {first['msg']}: {first['ctx']['error']}", first["loc"][-1]
-        if not (isinstance(body, str) and isinstance(at, int)):
-            return said
-        line, start = body.count("\n", 0, at) + 1, body.rfind("\n", 0, at) + 1
-        return f"{said} at line {line}, column {at - start + 1}"
-    where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"][1:]).lstrip(".")
-    text = first["input"]
-    if (kind := _KINDS.get(first["type"])) is not None and not isinstance(text, bytes):
-        came = "a list" if isinstance(text, list) else "a table" if isinstance(text, dict) else shorten(repr(text))
-        return printable(f"request: {where[:MAX_SHOWN] or 'the body'} must be {kind}, got {came}")
-    got = f", got {repr(text)[:MAX_SHOWN]}" if isinstance(text, str | int | float | None) else ""
-    if isinstance(text, bytes):  # what FastAPI does not read as JSON
-        got = "; is its Content-Type application/json?"
-    said = first["msg"].removeprefix("Value error, ") + got
-    return printable(": ".join(filter(None, ("request", where[:MAX_SHOWN], said))))

@@ -6,6 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from commsim.core.units import MAX_RATE
+from commsim.training.sharing.periodic import GBPS, MOST_BYTES
+
 from .limits import (
     MAX_CANDIDATES,
     MAX_FAULT,
@@ -44,13 +47,13 @@ class Phase(_AtOffset):
     """A time in which a job sends."""
 
     dur_ms: float = Field(gt=0, description="at most iter_time_ms")
-    rate_Gbps: float = Field(gt=0)  # noqa: N815 - as in jobs.json
+    rate_Gbps: float = Field(gt=0, le=MAX_RATE / GBPS)  # noqa: N815 - as in jobs.json
 
 
 class DemandPhase(_AtOffset):
     """Bytes that a job sends, which take what its path needs for them; iter_time_ms is without this time."""
 
-    bytes: float = Field(gt=0, description="that each rank of a group sends on")
+    bytes: float = Field(gt=0, le=MOST_BYTES, description="that each rank of a group sends on")
     groups: list[Annotated[list[int], Field(max_length=MAX_SEARCHED_GPUS)]] | None = Field(
         None, max_length=MAX_SEARCHED_GPUS, description="ranks of each group; by default all ranks are one"
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.circles import QUANTUM
+from commsim.placement.circles import QUANTUM, require_counted
 from commsim.placement.phase_edges import MAX_PIECES
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
@@ -25,9 +25,15 @@ def met_jobs(jobs: Sequence[PeriodicJob], quantum: float = QUANTUM, longest: flo
     ----------
     quantum, longest : float, s
         What periods are rounded to, and the longest circle.
+
+    Raises
+    ------
+    InputError
+        If an iteration is too long to be counted, such as that of bytes over a link that is much too slow.
     """
     row, phases, first = np.zeros(len(jobs), JOB_ROW), [], 0
     for j, job in enumerate(with_starts(jobs)):
+        require_counted(job.period, quantum, 2**53)
         whole = max(1, round(job.period / quantum))
         longer = whole * quantum / job.period
         end = first + len(job.phases)

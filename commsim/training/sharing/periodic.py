@@ -22,12 +22,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.fields import Keys, TableFields
 from commsim.core.files.whole_files import read_any
+from commsim.core.units import MAX_RATE
 
 from .job_places import groups_of, kept_of, placed_of, placement_of
 from .job_rows import rows_of, rows_of_frame
@@ -38,6 +36,7 @@ KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "ov
 UNBOUNDED = 1e18
 # Patterns of what the ranks of a group exchange in a phase of demand; the bytes are those that a rank sends on.
 RING, SEND, ALL_TO_ALL = PATTERNS = ("ring", "send", "all_to_all")
+MOST_BYTES = 1e15  # of a phase of demand: a petabyte in each iteration
 MOST_PERIODS = 1000  # before a fixed start; a later one is in another unit
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
 
@@ -197,25 +196,6 @@ def _with_start(job: PeriodicJob) -> PeriodicJob:
     return replace(job, phases=tuple(sorted(moved, key=lambda phase: phase.offset)), start=0.0)
 
 
-def demand(job: PeriodicJob, times: ArrayLike) -> NDArray[np.float64]:
-    """Rate at which each host of the job sends at given times after the start of any of its iterations.
-
-    Parameters
-    ----------
-    times : float64[...], s
-        Any, also negative ones: the traffic repeats.
-
-    Returns
-    -------
-    float64[...], bytes/s
-    """
-    times = np.asarray(times, np.float64)
-    rates = np.zeros(times.shape)
-    for phase in job.phases:
-        rates += np.where(np.mod(times - phase.offset, job.period) < phase.duration, phase.rate, 0.0)
-    return rates
-
-
 JobsLike: TypeAlias = str | PathLike[str] | Sequence[PeriodicJob] | Sequence[Mapping[str, Any]]
 
 
@@ -315,8 +295,8 @@ def _phase(table: TableFields, n_gpus: int) -> JobPhase:
     overlap = 0.0 if table.raw("overlap_ms") is None else table.number("overlap_ms") / 1e3
     if "bytes" in table:
         n_bytes = table.number("bytes")
-        if n_bytes <= 0:
-            table.refuse("bytes", "more than 0")
+        if not 0 < n_bytes <= MOST_BYTES:
+            table.refuse("bytes", f"more than 0, and at most {MOST_BYTES:g}")
         groups = groups_of(table, n_gpus) if "groups" in table else ()
         pattern = RING if table.raw("pattern") is None else table.text("pattern")
         if pattern not in PATTERNS:
@@ -325,6 +305,8 @@ def _phase(table: TableFields, n_gpus: int) -> JobPhase:
         return JobPhase(offset, n_bytes / UNBOUNDED, UNBOUNDED, overlap, groups, pattern)
     duration, rate = table.number("dur_ms"), table.number("rate_Gbps")
     table.finish()
+    if not 0 < rate <= MAX_RATE / GBPS:
+        table.refuse("rate_Gbps", f"more than 0, and at most {MAX_RATE / GBPS:g}")
     return JobPhase(offset, duration / 1e3, rate * GBPS, overlap)
 
 

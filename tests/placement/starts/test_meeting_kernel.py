@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from commsim.core.errors import InputError
 from commsim.placement.circles import unify
 from commsim.placement.score import score_at
 from commsim.placement.starts.meeting_kernel import late_anywhere, meet_at
@@ -50,3 +51,9 @@ def test_the_score_is_that_of_the_circle_whatever_periods_are_rounded_to(quantum
     score = meet_at(met, np.arange(4), part, False, times)
     assert score == pytest.approx(score_at(unify(jobs, quantum=quantum, longest=2.4), part[None], starts)[0], abs=1e-12)
     assert (times >= [job.period for job in jobs]).all()
+
+
+def test_an_iteration_too_long_to_be_counted_is_refused():
+    """Such as one of bytes over a link that is much too slow: it was an error of the service."""
+    with pytest.raises(InputError, match=r"an iteration of 1e\+20 s is too long to be counted in 0.001 s"):
+        met_jobs([PeriodicJob("a", 2, 1e20, (JobPhase(0.0, 1e19, 1.0),))])

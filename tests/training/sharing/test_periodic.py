@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.training.sharing.periodic import JobPhase, PeriodicJob, demand, parse_jobs, read_jobs
+from commsim.placement.circles import rates_at
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob, parse_jobs, read_jobs
 
 ROW = {"job": "vgg16", "gpus": 2, "iter_time_ms": 255, "phases": [{"offset_ms": 141, "dur_ms": 114, "rate_Gbps": 40}]}
 
@@ -31,7 +32,7 @@ def test_demand_repeats_and_wraps_round_the_end_of_the_iteration():
     times = np.array([0.0, 1.9, 2.0, 2.9, 3.0, 7.9, 8.0, 9.9])
     expected = [3.0, 3.0, 5.0, 5.0, 0.0, 0.0, 3.0, 3.0]
     for turn in (-10.0, 0.0, 10.0):
-        assert demand(job, times + turn).tolist() == expected
+        assert rates_at(job, times + turn).tolist() == expected
 
 
 @given(
@@ -42,7 +43,7 @@ def test_the_mean_of_the_demand_is_the_bytes_of_an_iteration(cuts, turn):
     pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
     shifted = sorted(((a + turn) % 1000, b - a) for a, b in pairs)
     job = PeriodicJob("a", 1, 1000.0, tuple(JobPhase(float(a), float(n), 2.0 + i) for i, (a, n) in enumerate(shifted)))
-    assert demand(job, np.arange(1000) + 0.5).sum() == job.n_bytes
+    assert rates_at(job, np.arange(1000) + 0.5).sum() == job.n_bytes
 
 
 def test_what_a_job_computes_is_all_but_communication_that_nothing_overlaps():
@@ -79,8 +80,10 @@ def test_phases_may_touch_whatever_their_decimals():
         (with_phases((255, 5, 1)), r"offset_ms must be 0 or more, and less than the iteration time, got 255"),
         (with_phases((0, 0, 1)), r"dur_ms must be more than 0, and at most the iteration time, got 0"),
         (with_phases((0, 256, 1)), r"dur_ms must be more than 0, and at most the iteration time, got 256"),
-        (with_phases((0, 1, 0)), r"rate_Gbps must be more than 0, got 0"),
+        (with_phases((0, 1, 0)), r"rate_Gbps must be more than 0, and at most 144000, got 0"),
         (with_phases((0, 1, 1e302)), r"rate_Gbps must be more than 0"),
+        (with_phases((0, 1, 145e3)), r"rate_Gbps must be more than 0, and at most 144000, got 145000"),
+        ([ROW | {"phases": [{"offset_ms": 0, "bytes": 1e18}]}], r"bytes must be more than 0, and at most 1e\+15, got"),
         (
             with_phases((0, 10, 1, -1)),
             r"phases\[0\].overlap_ms must be 0 or more, and end before.*got -1",

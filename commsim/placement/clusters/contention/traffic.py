@@ -19,9 +19,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.placement.circles import rates_at
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_uses
-from commsim.training.sharing.periodic import PeriodicJob, demand
+from commsim.training.sharing.periodic import PeriodicJob
 
 INSTANTS = 2048
 # Seconds over which the instants are spread.
@@ -110,7 +111,7 @@ class ClusterTraffic:
 
     def rates(self, job: PeriodicJob, shift: float) -> NDArray[np.float64]:
         """Rate of a job at every instant when its iterations start `shift` late."""
-        return demand(job, self.instants - shift)
+        return rates_at(job, self.instants - shift)
 
     def shared_by_others(self, links: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Find the links that carry a job already."""
