@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
-from commsim.core.registry import MAX_HINTS, close_names, meant_or_known
+from commsim.core.errors import MAX_HINTS, InputError, close_names, meant_or_known
 
 # Prints all presets.
 LISTED = "commsim topo presets"

@@ -1,4 +1,4 @@
-"""The one error family, all derived from :class:`CommsimError`, and text from outside as its messages print it."""
+"""The one error family, all derived from :class:`CommsimError`; texts and unknown names as its messages print them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import contextlib
 import difflib
 import re
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+# Names that a message offers where they contain the wrong one, and of known ones that it lists in full.
+MAX_HINTS, MAX_NAMES = 4, 12
+LEAST_BEGUN = 3  # letters with which a name begins
 # Letters of a text from outside that a message quotes, and of a path or of a word that it has without quotes.
 QUOTED, PATH = 60, 300
 # Text in quotes, not an apostrophe within a word; and a word. No quote that is escaped begins one, and nothing that was
@@ -106,7 +109,7 @@ def wrong_kind(name: str, wanted: str, value: object) -> InputError:
     return InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}")
 
 
-def look_up(what: str, name: str, known: Mapping[str, T]) -> T:
+def look_up(what: str, name: str, known: Mapping[str, T], listed: str = "") -> T:
     """Return the value of a name.
 
     Parameters
@@ -117,17 +120,82 @@ def look_up(what: str, name: str, known: Mapping[str, T]) -> T:
         Name to look up.
     known : mapping of str to value
         All that are known.
+    listed : str
+        What prints all of them; empty where nothing does.
 
     Raises
     ------
     InputError
-        If the name is unknown; the message lists the known ones, those like it first.
+        If the name is unknown.
     """
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=2)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
-        raise InputError(f"unknown {what} {name!r}; {hint}known: {', '.join(known)}")
+        raise unknown_name(what, name, known, listed)
     return known[name]
+
+
+def unknown_name(what: str, name: str, known: Iterable[str], listed: str = "", more: str = "") -> InputError:
+    """Return the error of a name that is not known; parameters as of :func:`look_up`.
+
+    Parameters
+    ----------
+    more : str
+        What is taken beside the known names, such as ``a FILE.py``.
+    """
+    names = list(known)
+    told = meant_or_known(close_names(name, names), [*names, *([more] if more else [])], listed)
+    return InputError(f"unknown {what} {shorten(repr(name))}; {told}")
+
+
+def meant_or_known(close: Sequence[str], names: Sequence[str], listed: str) -> str:
+    """Return what a message says after an unknown name: what may be meant, and the known names, of many a few.
+
+    Parameters
+    ----------
+    close : sequence of str
+        Names that may be meant; where there are some and many are known, no others are named.
+    names : sequence of str
+        All known names.
+    listed : str
+        What prints all of them; empty where nothing does: then the message lists them all.
+
+    Examples
+    --------
+    >>> meant_or_known(["p5"], ["p4", "p5"], "")
+    'did you mean p5? known: p4, p5'
+    """
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    if len(names) <= MAX_NAMES or not listed:
+        return f"{hint}known: {', '.join(names)}"
+    few = "" if hint else f": {', '.join(names[:MAX_HINTS])}, ..."
+    return f"{hint}{len(names)} are known{few} ({listed})"
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that may be meant: some that contain the name as a word, else the most similar ones."""
+    # a part of a name, such as ring, omni or h100, is the usual slip: difflib finds it too unlike the whole name, or
+    # takes h100 for h800
+    written, low = {one.lower(): one for one in known}, name.lower()
+    parts = sorted((one for one in written if low and low in one), key=lambda one: (not one.startswith(low), one))
+    of_words = [one for one in parts if low in re.split("[-_]", one)]
+    begun = [one for one in parts if len(low) >= LEAST_BEGUN and one.startswith(low)]
+    like = [one for one in difflib.get_close_matches(low, written, n=MAX_HINTS) if _is_like(low, one)]
+    found = of_words or begun or _most_like(low, like) or parts
+    return [written[one] for one in found[:MAX_HINTS]]
+
+
+def _most_like(name: str, like: Sequence[str]) -> list[str]:
+    """Return the most similar ones of some names: llama-70b is as far from llama2-70b as from llama3-70b."""
+    ratios = {one: difflib.SequenceMatcher(None, one, name).ratio() for one in like}
+    return [one for one in like if ratios[one] == max(ratios.values())]
+
+
+def _is_like(name: str, known: str) -> bool:
+    """Whether names are alike also without the words at their ends that are equal, as in foo_all_reduce."""
+    words, other = name.split("_"), known.split("_")
+    while words and other and words[-1] == other[-1]:
+        words.pop()
+        other.pop()
+    return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import pkgutil
@@ -16,13 +15,9 @@ from typing import Any, Generic, TypeVar
 
 from commsim.extensions import found_at
 
-from .errors import InputError
+from .errors import InputError, close_names, meant_or_known
 
 T = TypeVar("T")
-
-# Names that a message offers where they contain the wrong one.
-MAX_HINTS = 4
-MAX_NAMES = 12  # that a message lists in full
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,47 +182,3 @@ def usual_spelling(text: str, names: Iterable[str]) -> str:
     plain = text.lower().removeprefix("mpi_").replace("-", "").replace("_", "")
     plain = "broadcast" if plain == "bcast" else plain
     return next((one for one in names if one.lower().replace("-", "").replace("_", "") == plain), text)
-
-
-def meant_or_known(close: Sequence[str], names: Sequence[str], listed: str) -> str:
-    """Return what a message says after an unknown name: what may be meant, and the known names, of many a few.
-
-    Parameters
-    ----------
-    close : sequence of str
-        Names that may be meant; where there are some and many are known, no others are named.
-    names : sequence of str
-        All known names.
-    listed : str
-        What prints all of them; empty where nothing does.
-
-    Examples
-    --------
-    >>> meant_or_known(["p5"], ["p4", "p5"], "")
-    'did you mean p5? known: p4, p5'
-    """
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
-    if len(names) <= MAX_NAMES:
-        return f"{hint}known: {', '.join(names)}"
-    few = "" if hint else f": {', '.join(names[:MAX_HINTS])}, ..."
-    return f"{hint}{len(names)} are known{few}{f' ({listed})' if listed else ''}"
-
-
-def close_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that may be meant by a name: some that contain it as a word, else the most similar one."""
-    # a part of a name, such as ring or h100, is the usual slip: difflib finds it too unlike the whole name, or takes
-    # h100 for h800
-    known, low = list(known), name.lower()
-    parts = sorted((one for one in known if low and low in one), key=lambda one: (not one.startswith(low), one))
-    like = difflib.get_close_matches(low, known, n=MAX_HINTS)
-    of_words = [one for one in parts if low in re.split("[-_]", one)]
-    return of_words[:MAX_HINTS] or [one for one in like if _is_like(low, one)][:1] or parts[:MAX_HINTS]
-
-
-def _is_like(name: str, known: str) -> bool:
-    """Whether names are alike also without the words at their ends that are equal, as in foo_all_reduce."""
-    words, other = name.split("_"), known.split("_")
-    while words and other and words[-1] == other[-1]:
-        words.pop()
-        other.pop()
-    return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))

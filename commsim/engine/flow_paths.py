@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.jit import Kernel, expected_work
 from commsim.core.limits import expect, expect_bytes
 from commsim.core.network import Network
@@ -240,7 +240,7 @@ class FlowPaths:
             If the method is unknown or does not apply, or a size or start is not legal.
         """
         if method not in METHODS and not ways_of_method(method):
-            raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+            raise unknown_name("method", method, METHODS)
         if method not in ("auto", EVENTS.name):
             from .message_costs import refuse_curves
 

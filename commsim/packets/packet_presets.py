@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import unknown_name
 
 _UE, _DCQCN, _SWIFT = "Ultra Ethernet Specification 1.0", "Zhu et al., SIGCOMM 2015", "Kumar et al., SIGCOMM 2020"
 
@@ -60,7 +60,7 @@ def preset_options(name: str) -> dict[str, Any]:
         If the preset is unknown.
     """
     if name not in PRESETS:
-        raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+        raise unknown_name("preset", name, PRESETS)
     return {key: choice.value for key, choice in PRESETS[name].items()}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.errors import InputError, located
+from commsim.core.errors import InputError, located, unknown_name
 from commsim.core.files.opening import read_regular
 from commsim.core.units import parse_size
 
@@ -284,7 +284,7 @@ def load_paper(name: str) -> Paper:
     else:
         known = paper_names()
         if name not in known:
-            raise InputError(f"unknown paper {name!r}; known: {', '.join(known)}, or a FILE.toml")
+            raise unknown_name("paper", name, known, more="or a FILE.toml")
         text = importlib.resources.files("commsim.papers").joinpath("published", f"{name}.toml").read_text("utf-8")
     try:
         tree = tomllib.loads(text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import Component, LinkDemands, components, inconsistency, traverse
@@ -81,7 +81,7 @@ def evaluated(
         Scores of the jobs, which remember what is found.
     """
     if loops not in LOOPS:
-        raise InputError(f"unknown rule for loops {loops!r}; known: {', '.join(LOOPS)}")
+        raise unknown_name("rule for loops", loops, LOOPS)
     if not placed:
         return [], np.zeros((0, 0, cluster.network.n_links)), []
     unplaced_jobs = [job.name for _, jobs in placed for job in jobs if job.placement is None]

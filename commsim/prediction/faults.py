@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.faults.named_links import kinds_of, nic_links
 from commsim.core.faults.scaling import cables_at_part, scale_links
-from commsim.core.names.hostlist import expand_hosts
+from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
 from commsim.core.names.nodes_and_links import links_like
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
@@ -105,13 +106,16 @@ def failed_hosts(network: Network, fail: Sequence[str]) -> frozenset[str]:
     from commsim.core.faults.failures import host_nodes
 
     named = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
-    names = [host for name in named for host in _listed_hosts(name)]
+    names = [host for name in named for host in _listed(network, name)]
     return frozenset(network.nodes[node] for name in names for node in host_nodes(network, name))
 
 
-def _listed_hosts(name: str) -> list[str]:
-    """Return the hosts of a list such as ``n[019-024]``; a name without brackets is one."""
-    return list(expand_hosts(name)) if "[" in name else [name]
+def _listed(network: Network, text: str) -> list[str]:
+    """Return the names of a list as placements take it: ``n[019-024]``, ``h0-1`` or ``h0,h3``; of a node, its own."""
+    if text in network.nodes:
+        return [text]
+    words = ([*expand_hosts(word)] if "[" in word else spelled_out([word]) for word in split_hosts(text))
+    return list(itertools.chain.from_iterable(words))
 
 
 def _has_fewer_beside(whole: Network, left: Network) -> bool:
@@ -134,11 +138,11 @@ def _drawn_cables(before: Network, after: Network, text: str) -> Remark:
     """Name the cables that were drawn, each by the first of its links."""
     changed = np.flatnonzero(before.bandwidth != after.bandwidth)
     cables = changed[changed < partners(after)[changed]]
-    names = _listed([after.link_name(int(i)) for i in cables])
+    names = _named([after.link_name(int(i)) for i in cables])
     return Remark("faults-drawn", f"scale {text}: {count_text(len(cables), 'cable')}{names}")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _named(names: Sequence[str]) -> str:
     """List the first of what was drawn, after a colon; nothing where nothing was drawn."""
     more = ["..."] if len(names) > _MAX_NAMES else []
     return f": {', '.join([*names[:_MAX_NAMES], *more])}" if names else ""
@@ -192,7 +196,7 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
     named = {"link": failures.fail_links, "switch": failures.fail_switches, "nic": failures.fail_nics,
              "host": failures.fail_hosts}  # fmt: skip
     if what in named and name:
-        return named[what](network, [name] if what == "link" else _listed_hosts(name)), []
+        return named[what](network, [name] if what == "link" else _listed(network, name)), []
     if what not in DRAWN:
         meant = kinds_of(network, text)
         wanted = "link:A:B, switch:NAME, nic:NAME, host:NAME, links:5%, links:3 or switches:1"
@@ -200,7 +204,7 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
         raise InputError(f"fail takes {wanted}, got {text!r}{hint}")
     drawn = failures.draw_failures(network, what, _read_fraction(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]
-    remark = Remark("faults-drawn", f"fail {text}: {len(drawn)} failed{_listed(names)}")
+    remark = Remark("faults-drawn", f"fail {text}: {len(drawn)} failed{_named(names)}")
     remove = failures.remove_cables if what == "links" else failures.remove_switches
     return remove(network, drawn), [remark]
 

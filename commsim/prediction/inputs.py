@@ -7,12 +7,11 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 
 from commsim.core.cache import Cache
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, close_names
 from commsim.core.limits import is_there
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.placement import Placement, is_strategy, place
-from commsim.core.registry import close_names
 from commsim.core.spec import SUFFIXES, derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text
 from commsim.extensions import house

@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError, close_names, shorten
 from commsim.core.files.whole_files import read_text
 from commsim.core.limits import is_there, may_open_files
 from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
 from commsim.core.names.nodes_and_links import host_names
 from commsim.core.network import Network
 from commsim.core.placement import STRATEGIES, is_strategy
-from commsim.core.registry import close_names
 from commsim.core.spec import SUFFIXES
 from commsim.core.units import count_text
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.cost import Framing
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.machines.hardware import SPREADING, net_of
 from commsim.core.network import Network
 from commsim.core.placement import Placement
@@ -122,7 +122,7 @@ def engine_of(name: str, **options: Any) -> Engine:
     """
     kind: type[Engine] | None = CORE_ENGINES.get(name) or house().engines.get(name)
     if kind is None:
-        raise InputError(f"unknown engine {name!r}; known: {', '.join((*ENGINES, AUTO))}")
+        raise unknown_name("engine", name, (*ENGINES, AUTO))
     own = {option: value for option, value in options.items() if value is not None}
     for option in own:
         if option not in _options_of(kind):

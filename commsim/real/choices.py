@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.prediction.collective_names import USUAL, collective_entry, usual_collective
@@ -122,7 +122,7 @@ def choice_of(
     of_usual: Collection[str] = USUAL if library is None and network is not None else ()
     library = library or MPICH
     if library not in LIBRARIES:
-        raise InputError(f"unknown library {library!r}; known: {', '.join(LIBRARIES)}")
+        raise unknown_name("library", library, LIBRARIES)
     own: dict[str, str] = {}
     for text in algorithms:
         operation, equals, spec = text.partition("=")

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-from commsim.core.errors import BackendError, CommsimError, InputError
+from commsim.core.errors import BackendError, CommsimError, unknown_name
 
 from .mpi import launched_rank
 from .transport import RankTransport
@@ -33,7 +33,7 @@ def connect(backend: str) -> RankTransport:
         from .torch_backend import GlooTransport, NCCLTransport
 
         return GlooTransport() if backend == "gloo" else NCCLTransport()
-    raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
+    raise unknown_name("backend", backend, BACKENDS)
 
 
 @contextlib.contextmanager

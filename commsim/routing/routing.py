@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, close_names
 from commsim.core.network import ROUTINGS, Network
-from commsim.core.registry import close_names
 from commsim.core.spec import is_whole
 
 from .link_rows import flow_hash

@@ -272,11 +272,13 @@ def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
     routing : str
         Routing that finds no path.
     """
+    from commsim.core.faults.cut_off import told_cut_off
+
     how = {
         "dimension_order": " in dimension order; ecmp takes any",
         "minimal": " that changes the group at most once; ecmp takes any",
     }.get(routing, "")
-    how = how or _only_through(network, src, dst)
+    how = how or _only_through(network, src, dst) or told_cut_off(network)
     return RoutingError(f"{network.name}: no path from {network.nodes[src]} to {network.nodes[dst]}{how}")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.limits import expect, expect_bytes
 
 from .bitmap import WORD
@@ -120,7 +120,7 @@ def checked_counts(
     if not 0 < density <= 1:
         raise InputError(f"density must be above 0 and at most 1, got {density}")
     if pattern not in PATTERNS:
-        raise InputError(f"unknown pattern {pattern!r}; known: {', '.join(PATTERNS)}")
+        raise unknown_name("pattern", pattern, PATTERNS)
     if pattern == "zipf" and not 0 <= exponent < 100:
         raise InputError(f"the exponent of zipf must be at least 0 and below 100, got {exponent}")
     count = round(density * n_blocks)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from commsim.core.errors import BackendError, InputError
+from commsim.core.errors import BackendError, InputError, unknown_name
 from commsim.core.files.socket_folders import has_room_for_socket
 from commsim.core.interrupts import signals_held
 from commsim.core.spec import is_whole
@@ -179,7 +179,7 @@ def _pool(executor: str | Executor | None, n: int) -> WorkerPool:
         return _ray(name, n)
     known: dict[str, Callable[[int], WorkerPool]] = {"process": _process, "serial": _serial, "mpi": _mpi}
     if name not in known:
-        raise InputError(f"unknown executor {name!r}; known: {', '.join(NAMES)}")
+        raise unknown_name("executor", name, NAMES)
     return known[name](n)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.files.csv_rows import read_rows
 from commsim.core.spec import read_arguments, split_spec
 from commsim.core.units import Seconds
@@ -232,7 +232,7 @@ def messages_of(text: str, n_hosts: int, nbytes: int, seed: int) -> HostMessages
         return read_messages(text, n_hosts)
     name, raw = split_spec(text)
     if name not in PATTERNS:
-        raise InputError(f"unknown pattern {name!r}; known: {', '.join(PATTERNS)}, FILE.csv")
+        raise unknown_name("pattern", name, PATTERNS, more="FILE.csv")
     build = PATTERNS[name]
     seeds = {} if build is all_to_all else {"seed": seed}
     return build(n_hosts, nbytes, **seeds, **read_arguments(build, raw, ("n_hosts", "nbytes", "seed")))

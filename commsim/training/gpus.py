@@ -182,4 +182,4 @@ def gpu(name: str) -> Gpu:
     InputError
         If the name is unknown.
     """
-    return look_up("GPU", name, known_gpus())
+    return look_up("GPU", name, known_gpus(), "commsim workload models")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.spec import is_whole
 
 from .seeded import BUGS
@@ -59,7 +59,7 @@ class ProofQuestion:
 
     def __post_init__(self) -> None:
         if self.system not in SYSTEMS:
-            raise InputError(f"unknown protocol {self.system!r}; known: {', '.join(SYSTEMS)}")
+            raise unknown_name("protocol", self.system, SYSTEMS)
         for name, most in (("workers", MAX_WORKERS), ("slots", MAX_SLOTS), ("chunks", MAX_CHUNKS)):
             if not 1 <= getattr(self, name) <= most:
                 raise InputError(f"a proof takes 1 to {most} {name}, got {getattr(self, name)}")
@@ -73,7 +73,7 @@ class ProofQuestion:
         if self.reorder not in ("", ANY) and not (is_whole(self.reorder) and int(self.reorder) <= MAX_CHUNKS):
             raise InputError(f"reorder is {ANY} or 0 to {MAX_CHUNKS} rounds, got {self.reorder!r}")
         if self.bug and self.bug not in BUGS:
-            raise InputError(f"unknown bug {self.bug!r}; known: {', '.join(BUGS)}")
+            raise unknown_name("bug", self.bug, BUGS)
         if self.system == ATP and (self.reorder not in ("", ANY) or self.recovery != NO_RECOVERY):
             raise InputError("atp is explored with packets in any order and without epochs only")
 

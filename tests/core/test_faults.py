@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commsim import predict
 from commsim.core.errors import InputError, RoutingError
+from commsim.core.faults.cut_off import told_cut_off
 from commsim.core.faults.failures import (
     draw_failures,
     fail_hosts,
@@ -18,6 +20,7 @@ from commsim.core.faults.scaling import scale_links
 from commsim.core.names.nodes_and_links import link_names
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import fabric_cables, partners
+from commsim.prediction.faults import with_faults
 from commsim.prediction.inputs import load_network
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes
@@ -94,9 +97,42 @@ def test_a_failed_switch_stays_but_passes_nothing_on():
 
 def test_a_failed_leaf_cuts_off_its_hosts_and_routing_names_a_pair():
     left = fail_switches(leaf_spine(3, 2, 2), ["leaf1"])
-    with pytest.raises(RoutingError, match="without leaf1: no path from h0 to h2"):
+    with pytest.raises(RoutingError, match=r"without leaf1: no path from h0 to h2; .* placement .* leaves them out"):
         find_routes(left, [0, 0], [1, 2])
     assert measure(left).no_path is not None
+
+
+@pytest.mark.parametrize(
+    ("network", "fail", "told"),
+    [
+        ("star:n_hosts=5", "host:h1", "; h1 is cut off: placement h[0,2-4] leaves it out"),
+        ("star:n_hosts=5", "host:h0-1", "; h[0-1] are cut off: placement h[2-4] leaves them out"),
+        ("dgx-h100@star:machines=3", "host:m1", "; m1 is cut off: placement m[0,2] leaves it out"),
+        (
+            "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=3",
+            "link:leaf0:spine0",
+            "; h[3-5] are cut off: placement h[0-2]",
+        ),
+        ("ring:n_hosts=100", "host:h7", "; h7 is cut off: placement h[0-6,8-99] leaves it out"),
+        ("star:n_hosts=5", "switch:switch0", ""),  # nothing is left
+    ],
+)
+def test_hosts_that_are_cut_off_are_named_with_the_placement_that_leaves_them_out(network, fail, told):
+    left = with_faults(load_network(network), [fail], [])[0]
+    assert told_cut_off(left).startswith(told)
+    assert bool(told_cut_off(left)) == bool(told)
+    if "leaves" in told:
+        placement = told.partition("placement ")[2].partition(" leaves")[0]
+        assert predict("ring_all_reduce", network, "1MiB", placement=placement, fail=[fail]).time > 0
+
+
+def test_failed_hosts_are_listed_as_placements_list_them():
+    """host:h0-1 was no host, though --placement h0-1 are two."""
+    network, names = load_network("star:n_hosts=5"), ("host:h0-1", "host:h0,h1", "host:h[0-1]")
+    one, *others = (with_faults(network, [name], [])[0] for name in names)
+    assert all(one == other for other in others)
+    with pytest.raises(InputError, match="has no host 'h5'; hosts are h0 to h4"):
+        with_faults(network, ["host:h3-5"], [])
 
 
 @given(network=st.sampled_from(NETWORKS), part=st.floats(0, 1), seed=st.integers(0, 2**40))

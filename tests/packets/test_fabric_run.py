@@ -175,7 +175,7 @@ def test_an_outcast_shares_the_senders_link():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"transport": "tcp"}, "unknown transport 'tcp'; known: nscc, rccc"),
+        ({"transport": "tcp"}, "unknown transport 'tcp'; did you mean dctcp"),
         ({"balancing": "best"}, "unknown balancing 'best'; known: ecmp"),
         ({"entropies": 0}, "entropies are a power of two from 1 to 65536, got 0"),
         ({"entropies": 12}, "got 12"),

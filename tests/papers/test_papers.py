@@ -238,7 +238,7 @@ def test_a_size_may_be_written_with_its_unit(own):
 
 
 def test_what_there_is_not_is_refused():
-    with pytest.raises(InputError, match="unknown paper 'omni'; known: atp, byteps"):
+    with pytest.raises(InputError, match=r"unknown paper 'omni'; did you mean omnireduce\? known: atp, byteps"):
         load_paper("omni")
     with pytest.raises(InputError, match="crux has no figure 'x'; known: example 1"):
         rows("crux", "x")

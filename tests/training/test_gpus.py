@@ -23,7 +23,7 @@ def test_a_precision_that_nobody_measured_has_the_share_of_the_nearest_wider_one
 
 
 def test_an_unknown_accelerator_or_precision_is_one_line():
-    with pytest.raises(InputError, match=r"unknown GPU 'x100'; did you mean v100 or h100\? known: h100"):
+    with pytest.raises(InputError, match=r"'x100'; did you mean v100 or h100 or a100\? 16 are known"):
         gpu("x100")
     with pytest.raises(InputError, match="precision of a100 must be one of bf16, tf32, fp32, got 'fp8'"):
         gpu("a100").peak("fp8")

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, close_names, meant_or_known
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.machines.hosts_of_machines import hosts_of_machines
 from commsim.core.network import NIC, Network
-from commsim.core.registry import Registry, close_names, meant_or_known
+from commsim.core.registry import Registry
 from commsim.core.remark import Remark
 from commsim.core.spec import SUFFIXES, full_keys, is_whole, read_arguments, split_spec
 from commsim.extensions import house

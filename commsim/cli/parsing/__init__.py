@@ -119,7 +119,7 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError:
-            from commsim.core.registry import close_names
+            from commsim.core.errors import close_names
 
             close = close_names(str(value), map(str, action.choices or ()))
             if not close:

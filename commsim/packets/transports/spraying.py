@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.cost import Framing
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.network import Network
 from commsim.packets import codes
 from commsim.packets.links.queues import ACK_BYTES, ROCE, Conditions, Fabric, pauses_in_time, usual_queues
@@ -93,7 +93,7 @@ class Spraying(Conditions):
     def __post_init__(self) -> None:
         rules, _ = self.settled
         if self.balancing not in BALANCINGS:
-            raise InputError(f"unknown balancing {self.balancing!r}; known: {', '.join(BALANCINGS)}")
+            raise unknown_name("balancing", self.balancing, BALANCINGS)
         if rules.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet", "path"):
             raise InputError(f"{self.transport} follows the links of one path: balancing ecmp, flowlet or path")
         if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):

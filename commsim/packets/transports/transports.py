@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.packets import codes
 from commsim.packets.links.queues import DCQCN_MARKS, DCQCN_PAUSE, DCQCN_RATE
@@ -114,7 +114,7 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     if name not in TRANSPORTS and (own := own_control(text)):
         return _OWN, own
     if name not in TRANSPORTS:
-        raise InputError(f"unknown transport {name!r}; known: {', '.join((*TRANSPORTS, *CONTROLS))}")
+        raise unknown_name("transport", name, (*TRANSPORTS, *CONTROLS))
     build = TRANSPORTS[name].constants
     if build is NoConstants and raw:
         raise InputError(f"{name} takes no constants, got {', '.join(raw)}")

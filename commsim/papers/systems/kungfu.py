@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
@@ -100,7 +100,7 @@ def kungfu_all_reduce(strategy: str, n_ranks: int, hosts: Sequence[int] | None =
     """
     hosts = range(n_ranks) if hosts is None else hosts
     if strategy not in STRATEGIES:
-        raise InputError(f"unknown strategy {strategy!r}; known: {', '.join(STRATEGIES)}")
+        raise unknown_name("strategy", strategy, STRATEGIES)
     if n_ranks < 1 or len(hosts) != n_ranks:
         raise InputError(f"needs at least 1 rank and a host for each, got {n_ranks} ranks and {len(hosts)} hosts")
     parents = _parents(strategy, n_ranks, hosts)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.units import Bandwidth, Seconds
 from commsim.core.value import Value, freeze
 from commsim.training.staleness import WorkerProgress, run_workers
@@ -233,7 +233,7 @@ def virtual_workers(speeds: Sequence[Sequence[float]], allocation: str) -> list[
         If the allocation is unknown, or nodes are unequal in number where they must not be.
     """
     if allocation not in ALLOCATIONS:
-        raise InputError(f"unknown allocation {allocation!r}; known: {', '.join(ALLOCATIONS)}")
+        raise unknown_name("allocation", allocation, ALLOCATIONS)
     if not speeds or any(not node or min(node) <= 0 for node in speeds):
         raise InputError("every node needs at least one GPU, and every GPU a positive speed")
     if allocation == "node":

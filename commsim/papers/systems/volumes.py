@@ -17,7 +17,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.units import Bandwidth, Seconds
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
@@ -155,7 +155,7 @@ def intensity(state: str, batch: float, sequence: float) -> float:
         If the state is unknown, or a number is not positive.
     """
     if state not in BYTES_MOVED:
-        raise InputError(f"unknown state {state!r}; known: {', '.join(BYTES_MOVED)}")
+        raise unknown_name("state", state, BYTES_MOVED)
     if not (batch > 0 and sequence > 0):
         raise InputError(f"batch and sequence must be positive, got {batch} and {sequence}")
     return FLOPS_PER_PARAMETER * batch * sequence / BYTES_MOVED[state]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 
 from .pai_log import read_pai_2020, read_pai_2023
 from .philly_log import read_philly
@@ -54,7 +54,7 @@ def read_log(
         If the kind is unknown or the file is not of that kind, naming the line.
     """
     if kind not in READERS:
-        raise InputError(f"unknown kind of log {kind!r}; known: {', '.join(READERS)}")
+        raise unknown_name("kind of log", kind, READERS)
     jobs = READERS[kind](path, ReadingSummary() if said is None else said)
     if not jobs:
         raise InputError(f"{path}: has no job that ran on GPUs")

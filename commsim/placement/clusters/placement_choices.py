@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import unknown_name
 
 from .machines import Machines
 from .policy import Order
@@ -36,7 +36,7 @@ def known_placing(text: str) -> Placing:
     for placing in PLACINGS:
         if placing == text:
             return placing
-    raise InputError(f"unknown placing {text!r}; known: {', '.join(PLACINGS)}")
+    raise unknown_name("placing", text, PLACINGS)
 
 
 def spreads(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from numbers import Real
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError, shorten, unknown_name
 from commsim.core.files.own_files import resolve
 from commsim.core.registry import Registry
 from commsim.core.spec import is_own_file
@@ -42,7 +42,7 @@ def load_ranking(text: str, known: Sequence[str]) -> RankingFunction | None:
     if text in known:
         return None
     if not is_own_file(text) and text not in _RANKINGS:
-        raise InputError(f"unknown ranking {text!r}; known: {', '.join((*known, *_RANKINGS))}, or a FILE.py")
+        raise unknown_name("ranking", text, (*known, *_RANKINGS), more="or a FILE.py")
     entry, arguments = resolve(_RANKINGS, text)
     if arguments:
         raise InputError(f"{text}: a placement ranking takes no arguments")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb, WithJson
 
-from . import parallel, share, step, training, transfers
+from . import lists, parallel, share, step, training, transfers
 
 EXAMPLES = {
     "workload": """
@@ -15,6 +15,7 @@ EXAMPLES = {
         commsim workload moe --layers 4 --ranks 8 --attention 1ms --expert 2ms --tokens 20MB --gradients \
             60MB --bandwidth 100Gbps
         commsim workload reshard --size 1GB --receivers 4 --bandwidth 100Gbps
+        commsim workload models
         commsim workload policies
         commsim workload systems
         commsim workload profile torch.nn:PReLU --input 8 -o gradients.csv
@@ -34,7 +35,8 @@ COMMANDS = {
         training.run,
         "predict iterations from a trace of gradients, or from a graph of tasks",
     ),
-    "workload policies": Verb(WithJson, training.list_policies, "print the policies, with their parameters"),
+    "workload models": Verb(WithJson, lists.list_models, "print the transformers and accelerators of `workload step`"),
+    "workload policies": Verb(WithJson, lists.list_policies, "print the policies, with their parameters"),
     "workload pipeline": Verb(
         parallel.PipelineConfig,
         parallel.run_pipeline,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
@@ -64,7 +64,7 @@ def run_pipeline(config: PipelineConfig) -> Answer:
     names = config.schedule or ("1f1b",)
     unknown = [name for name in names if name not in ORDERS]
     if unknown:
-        raise InputError(f"unknown --schedule {unknown[0]!r}; known: {', '.join(ORDERS)}")
+        raise unknown_name("--schedule", unknown[0], ORDERS)
     if config.chunks is not None and "interleaved" not in names:
         raise InputError("--chunks goes with --schedule interleaved")
     config.check_phases()
@@ -165,7 +165,7 @@ def run_moe(config: MoeConfig) -> Answer:
     names = config.policy or ["fifo", "priority", "two_micro_batches" if config.exchange else "lina"]
     unknown = [name for name in names if name not in SENDING_POLICIES]
     if unknown:
-        raise InputError(f"unknown --policy {unknown[0]!r}; known: {', '.join(SENDING_POLICIES)}")
+        raise unknown_name("--policy", unknown[0], SENDING_POLICIES)
     if config.micro_op is not None and "lina" not in names:
         raise InputError("--micro-op goes with --policy lina")
     policies = [SENDING_POLICIES[name] for name in names]

@@ -38,7 +38,7 @@ class OnNetwork(Hashes, Faults, WithJson):
 class StepConfig(OnNetwork, PhaseFlags):
     """All flags of ``commsim workload step``."""
 
-    model: str = flag(required=True, metavar="NAME", help="transformer, such as llama3-405b")
+    model: str = flag(required=True, metavar="NAME", help="transformer, such as llama3-405b; see `workload models`")
     gpu: str = flag(required=True, metavar="NAME", help="accelerator, such as h100")
     ranks: int | None = flag(metavar="N", help="GPUs (default: all of the network)")
     tp: int = flag(

@@ -1,4 +1,4 @@
-"""``commsim workload run`` and ``policies``: how long a training iteration takes, and its demand on the network."""
+"""``commsim workload run``: how long a training iteration takes, and its demand on the network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import WithJson, flag, repeated
+from commsim.cli.flags import flag, repeated
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_json
 from commsim.core.limits import is_there
@@ -95,19 +95,6 @@ class TrainingConfig(WithPhases):
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first iteration, for chrome://tracing"
     )
-
-
-def list_policies(_: WithJson) -> Answer:
-    """Return the policies, with their parameters."""
-    from commsim.training.policies import TRAINING_POLICIES
-
-    rows = [{"policy": name, "parameters": [k for k in TRAINING_POLICIES[name].parameters if k != "setting"],
-             "summary": TRAINING_POLICIES[name].summary} for name in TRAINING_POLICIES]  # fmt: skip
-    lines: list[str] = []
-    for row in rows:
-        given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
-        lines += [f"{row['policy']}{given}", f"    {row['summary']}"]
-    return Answer([Lines(lines)], rows, {"what": "policies"})
 
 
 def run(config: TrainingConfig) -> Answer:

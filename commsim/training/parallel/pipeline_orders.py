@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 
 MAX_PASSES = 250_000
 
@@ -214,7 +214,7 @@ def ideal_bubble(name: str, n_workers: int, n_micro_batches: int, n_chunks: int 
     _require(n_workers, n_micro_batches)
     d, n = n_workers, n_micro_batches
     if name not in ORDERS:
-        raise InputError(f"unknown pipeline schedule {name!r}; known: {', '.join(ORDERS)}")
+        raise unknown_name("pipeline schedule", name, ORDERS)
     if name == "chimera":
         return Fraction(d - 2, 2 * n + d - 2)
     if name == "gems":

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from collectives.dense.broadcast import chain_broadcast
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
@@ -116,7 +116,7 @@ def resharding_schedule(strategy: str, n_receivers: int, n_chunks: int = 64) -> 
 
 def _require(strategy: str, n_receivers: int, n_chunks: int) -> None:
     if strategy not in STRATEGIES:
-        raise InputError(f"unknown resharding strategy {strategy!r}; known: {', '.join(STRATEGIES)}")
+        raise unknown_name("resharding strategy", strategy, STRATEGIES)
     if n_receivers < 1 or n_chunks < 1:
         raise InputError(f"resharding needs at least 1 receiver and 1 chunk, got {n_receivers} and {n_chunks}")
 

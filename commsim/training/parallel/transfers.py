@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
@@ -94,7 +94,7 @@ def transfer_schedule(senders: Side, receivers: Side, way: str = "direct") -> Sc
         If the way is unknown, or there are too many copies.
     """
     if way not in WAYS:
-        raise InputError(f"unknown way {way!r}; known: {', '.join(WAYS)}")
+        raise unknown_name("way", way, WAYS)
     pieces = math.lcm(senders.parts, receivers.parts)
     chunks = CHAIN_CHUNKS if way == "chain" else 1
     copies = pieces * chunks * (receivers.ranks // receivers.parts)

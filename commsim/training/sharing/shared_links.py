@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError, PhysicsError
+from commsim.core.errors import InputError, PhysicsError, unknown_name
 from commsim.core.network import Network
 
 from .periodic import PeriodicJob
@@ -269,7 +269,7 @@ def _sharing(
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Weights and priorities of all jobs; what the sharing does not look at is refused."""
     if sharing not in SHARINGS:
-        raise InputError(f"unknown sharing {sharing!r}; known: {', '.join(SHARINGS)}")
+        raise unknown_name("sharing", sharing, SHARINGS)
     for name, value, belongs in (
         ("weights", weights, "weighted"), ("priorities", priorities, "priority"), ("mltcp", mltcp, "mltcp"),
     ):  # fmt: skip

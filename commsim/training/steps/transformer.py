@@ -154,4 +154,4 @@ def transformer(name: str) -> Transformer:
     InputError
         If the name is unknown.
     """
-    return look_up("model", name, known_transformers())
+    return look_up("model", name, known_transformers(), "commsim workload models")

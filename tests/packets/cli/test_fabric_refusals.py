@@ -37,7 +37,7 @@ OTHER = JOB.format(RING, "1,5", "")
 
 
 WRONG = {
-    'preset = "uecc"': "preset must be one of uec",
+    'preset = "uecc"': "unknown preset 'uecc'; did you mean uec? known: uec",
     'transport = "tcp"': "unknown transport 'tcp'",
     'transport = "nscc"\nentropies = 3': "a power of two from 1 to 65536, got 3",
     'transport = "hpcc"': "balancing ecmp, flowlet or path",

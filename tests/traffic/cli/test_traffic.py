@@ -32,8 +32,8 @@ def test_a_flap_costs_messages_of_the_flow_engine(commsim):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--transport", "tcp"), "unknown transport 'tcp'; known: nscc"),
-        (("--balancing", "mix"), "unknown balancing 'mix'; known: ecmp"),
+        (("--transport", "tcp"), "unknown transport 'tcp'; did you mean dctcp? known: nscc"),
+        (("--balancing", "mix"), "unknown balancing 'mix'; did you mean mixed? known: ecmp"),
         (("--entropies", "12"), "power of two"),
         (("--queue", "1kB"), "at least one packet of 4160 bytes"),
         (("--pattern", "ring"), "unknown pattern 'ring'; known: permutation"),

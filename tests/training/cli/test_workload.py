@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,10 @@ from command_words import with_flags
 
 from commsim.placement.place import rank_placements
 from commsim.prediction.inputs import load_network
+from commsim.training.gpus import known_gpus
 from commsim.training.policies import TRAINING_POLICIES
 from commsim.training.sharing.periodic import read_jobs
+from commsim.training.steps.transformer import known_transformers
 
 TRACES = Path(__file__).resolve().parents[4] / "shared" / "data" / "traces"
 GRAPH = """
@@ -195,6 +198,19 @@ def test_a_graph_is_played_packet_by_packet(commsim, tmp_path):
     assert "--network SPEC" in commsim.refuses(*argv[:4], "--bandwidth", "8Gbps", "--engine", "packet")
     graphless = ("--trace", "x.csv", "--workers", "4", "--network", "star:n_hosts=4", "--engine", "packet")
     assert "--graph FILE.toml" in commsim.refuses("workload", "run", *graphless)
+
+
+def test_models_and_accelerators_are_listed_and_an_unknown_one_names_those_like_it(commsim):
+    """All 45 names, and all 16, stood in the one line of the error."""
+    rows = commsim.results("workload", "models")["results"]
+    assert {row["model"] for row in rows if "model" in row} == set(known_transformers())
+    assert {row["gpu"] for row in rows if "gpu" in row} == set(known_gpus())
+    assert "llama3-70b: 70.55 billion parameters" in commsim.out
+    words = ("workload", "step", "--ranks", "8", "--global-batch", "8")
+    said = commsim.refuses(*words, "--model", "llama-70b", "--gpu", "h100")
+    assert f"-70b? {len(known_transformers())} are known (commsim workload models)" in said
+    assert {"llama2-70b", "llama3-70b"} < set(re.split(r"[ ?]", said))
+    assert "did you mean h100? " in commsim.refuses(*words, "--model", "llama3-70b", "--gpu", "h1000")
 
 
 def test_the_policies_are_listed(commsim):
