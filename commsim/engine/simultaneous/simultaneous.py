@@ -3,7 +3,8 @@
 If they are of one size, one allocation of rates says when each of them ends: the fastest leave first, and the rates of
 slower ones do not depend on them (see the sharing kernel), so nothing changes from the start to the end. If they are
 not, rates change at every departure (see the departures kernel). When the last of equal ones ends takes no allocation:
-the lowest rate is the least that a link has for each of its flows, which counting them says.
+the lowest rate is the least that a link has for each of its flows, which counting them says. Nor does it of many
+unequal ones, where it is proven that the link with most bytes is full until then (see the kernel of the fullest link).
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["SimultaneousPlan", "plan_simultaneous", "simulate_simultaneous"]
 
 Times = NDArray[np.float64]
+
+# Flows from which on trying a proof takes little beside going from departure to departure.
+LEAST_PROVEN = 2000
 
 
 def simulate_simultaneous(
@@ -85,6 +89,8 @@ def simulate_simultaneous(
         assert plan.crossings is not None
         carried = plan.crossings.n_routes * n_bytes[0]
         return _put_together(plan, float(size), starts, n_bytes, last, begin, carried)
+    if not trace and (last := _last_proven(plan, n_bytes, begin)) is not None:
+        return _put_together(plan, float(size), starts, n_bytes, last, begin, plan.bundles.link_bytes(n_bytes))
     took = _took(plan, n_bytes)
     return None if took is None else _result(plan, float(size), starts, n_bytes, took, begin, trace)
 
@@ -105,13 +111,46 @@ def _last_counted(plan: SimultaneousPlan, n_bytes: Times, begin: float) -> float
     return float((begin + plan.overhead) + n_bytes[0] / rate.min() + furthest.max())
 
 
+def _last_proven(plan: SimultaneousPlan, n_bytes: Times, begin: float) -> float | None:
+    """Find when the last of many unequal flows arrives: when the fullest link has carried its bytes, if that is proven.
+
+    None without a proof, and where it leaves open which latency the last flow has.
+    """
+    of = plan.bundles
+    if len(n_bytes) < LEAST_PROVEN or not _are_unequal(plan, n_bytes):
+        return None
+
+    from .fullest_link_kernel import BEHIND, GONE, IN_STEP, ROUNDING, fullest_is_last
+
+    first, link = of.rows()
+    needs = np.bincount(link, np.repeat(n_bytes, np.diff(first)), len(of.capacity)) / of.capacity
+    fullest = int(needs.argmax())
+    state = np.empty(len(n_bytes), np.uint8)
+    others_s = fullest_is_last(of.capacity, first, link, n_bytes, fullest, state)
+    in_step, behind = state == IN_STEP, state == BEHIND
+    # the largest of those in step leave together; one that is behind, if any is, leaves last, and perhaps alone
+    largest = in_step & (n_bytes == n_bytes[in_step].max(initial=0.0))
+    latency = float(of.latency[largest if largest.any() else behind].max(initial=0.0))
+    took, rounding = float(needs[fullest]), ROUNDING * float(needs[fullest])
+    late = max(others_s + float(of.latency.max()) - took, float(of.latency[state != GONE].max(initial=0.0)))
+    if late > latency + rounding or (of.latency[behind] < latency - rounding).any():
+        return None
+    return (begin + plan.overhead) + took + latency
+
+
+def _are_unequal(plan: SimultaneousPlan, n_bytes: Times) -> bool:
+    """Whether flows are of several sizes, none of them empty or capped, and take links whole."""
+    several = bool((n_bytes != n_bytes[0]).any() and (n_bytes > 0).all())
+    return several and plan.job.rate_cap == np.inf and bool((plan.bundles.share == 1).all())
+
+
 def _took(plan: SimultaneousPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Find how long after its overhead each flow has left, or None."""
     if not len(n_bytes):
         return n_bytes
     if n_bytes[0] > 0 and (n_bytes == n_bytes[0]).all():
         return n_bytes[:1] / plan.rate
-    if (n_bytes == 0).any() or plan.job.rate_cap < np.inf or (plan.bundles.share != 1).any():
+    if not _are_unequal(plan, n_bytes):
         return None
 
     from commsim.engine.bottlenecks.group_state import group_tables
