@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from .placement.moves import rank_moves as rank_moves
     from .placement.place import place_jobs as place_jobs
     from .placement.place import rank_placements as rank_placements
-    from .placement.score import score_link as score_link
+    from .placement.starts.link_scores import score_link as score_link
     from .questions import advise_for as advise_for
     from .questions import cheapest_topologies as cheapest_topologies
     from .questions import compare_with as compare_with
@@ -118,7 +118,7 @@ _MODULES = {
     "commsim.placement.evaluation": ("evaluate",),
     "commsim.placement.moves": ("rank_moves",),
     "commsim.placement.place": ("place_jobs", "rank_placements",),
-    "commsim.placement.score": ("score_link",),
+    "commsim.placement.starts.link_scores": ("score_link",),
     "commsim.api": (
         "NetworkBuilder", "Predicted", "from_networkx", "predict", "scenario_of", "solve", "to_networkx",
     ),

@@ -32,7 +32,7 @@ NOJIT_FILES = {
     "core": "faults machine network_queries",
     "core/checking": "random_order",
     "core/data_order": "dependencies",
-    "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel event_sharing_kernel",
+    "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel max_min_kernel",
     "engine/recurrence": "lockstep_kernel ring_phase_kernel",
     "engine/symmetry": "symmetry_kernel",
     "formats": "goal hostile networks",

@@ -28,7 +28,7 @@ from commsim.report.terminal import print_table
 from commsim.training.backward_trace import BackwardTrace, read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import TrainingSetting
+from commsim.training.data_parallel_setting import TrainingSetting
 
 SOURCE = "Li et al., VLDB 2020, figure 7; digitised, to 0.003 s"
 N_GPUS, MIB = 16, 2**20

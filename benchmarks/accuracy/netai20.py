@@ -19,7 +19,7 @@ from commsim.report.terminal import print_table
 from commsim.training.backward_trace import read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import TrainingSetting
+from commsim.training.data_parallel_setting import TrainingSetting
 from commsim.training.vector_add import read_vector_add
 
 SOURCE = "Zhang et al., NetAI 2020: their rule, in a separate implementation; their figure agrees to a point"

@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.results_file import write_results
 from commsim.core.units import format_time
 from commsim.report.terminal import print_table
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 

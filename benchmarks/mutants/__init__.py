@@ -20,7 +20,7 @@ gone and ``allocation.py`` 94 (no case was found in which they matter).
 
 Seed 34072, 104 mutations: 47 fail the tests that mention the file, and 16 of the 32 others whose whole area ran. Tests
 and one mend came for 10 of the 16 that survived. Left are ``packing_kernel.py`` 74 (equivalent: only its sign is read),
-``executors.py`` 229, 277, ``event_sharing_kernel.py`` 114, ``recurrence_kernel.py`` 98, ``sender_kernel.py`` 326: 6 of
+``executors.py`` 229, 277, ``max_min_kernel.py`` 114, ``recurrence_kernel.py`` 98, ``sender_kernel.py`` 326: 6 of
 79. The areas of the other 25 have not run.
 
 Seed 90417, 12 mutations of each of placement, sweep, service and engine: 33 of 48 killed. Tests came for 10 of the 15

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from benchmarks.sparse_measures import densifications, expected_union_density, overlap, skewness
 from commsim.report.terminal import print_table
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
+from commsim.sparse.union_density import densification, union_density
 
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 COLUMNS = ["block", "density", "union", "if random", "gamma", "overlap", "skewness", "hashed"]

@@ -17,7 +17,7 @@ import time
 from benchmarks.results_file import write_results
 from commsim.packets.packet_options import checked_packets, packets_of
 from commsim.report.terminal import print_table
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.graph_in_packets import play_graph
 from commsim.training.task_graph import Task, TaskGraph, simulate_graph

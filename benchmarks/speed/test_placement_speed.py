@@ -15,7 +15,7 @@ import pytest
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate_all
 from commsim.placement.place import place_jobs
-from commsim.placement.score import score_link
+from commsim.placement.starts.link_scores import score_link
 from commsim.placement.strategies import Drawing
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine

@@ -14,9 +14,9 @@ from commsim.core.schedule import Schedule
 from commsim.prediction.build import prepare
 from commsim.sparse.encodings import coo
 from commsim.sparse.generate import drawn_occupancy
-from commsim.sparse.measures import densification
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import transfer_contents
+from commsim.sparse.union_density import densification
 
 from .row import Row
 

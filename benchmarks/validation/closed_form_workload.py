@@ -13,12 +13,12 @@ from commsim.papers.systems.elastic import MorphingJob, shape_time
 from commsim.prediction.inputs import load_network
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.data_parallel import train
+from commsim.training.data_parallel_setting import TrainingSetting
 from commsim.training.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.training.parallel.pipeline_orders import ORDERS, gpipe
-from commsim.training.setting import TrainingSetting
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 from commsim.training.task_graph import simulate_graph

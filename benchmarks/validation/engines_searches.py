@@ -12,7 +12,7 @@ import numpy as np
 from commsim.papers.systems.elastic import even_stages, recovery_copies
 from commsim.papers.systems.gemini import placement_sets, recovery_probability
 from commsim.papers.systems.pipelines import LayerProfile, Stage, bottleneck, partition, stage_seconds, stage_time
-from commsim.placement.score import score_link
+from commsim.placement.starts.link_scores import score_link
 from commsim.placement.strategies.muri import group_time
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 

@@ -9,7 +9,7 @@ from benchmarks.accuracy import ddp_buckets
 from commsim.training.backward_trace import BackwardTrace, read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import TrainingSetting
+from commsim.training.data_parallel_setting import TrainingSetting
 
 from .published_workload import TRACES
 from .row import Row

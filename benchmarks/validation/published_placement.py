@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from commsim.placement.affinity import LinkDemands, traverse
-from commsim.placement.circles import unify
 from commsim.placement.cluster import Cluster
-from commsim.placement.score import score_at, score_link
+from commsim.placement.starts.affinity import LinkDemands, traverse
+from commsim.placement.starts.circles import unify
+from commsim.placement.starts.link_scores import score_at, score_link
 from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine

@@ -16,7 +16,7 @@ from commsim.placement.clusters.models import MODELS, Assumptions
 from commsim.placement.clusters.placement_choices import Placing
 from commsim.placement.clusters.simulate import simulate_cluster
 from commsim.placement.clusters.traces import load_trace
-from commsim.placement.score import score_link
+from commsim.placement.starts.link_scores import score_link
 from commsim.training.sharing.periodic import PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine

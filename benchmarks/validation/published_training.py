@@ -12,11 +12,11 @@ from commsim.papers.systems.gemini import wasted_time
 from commsim.training.backward_trace import BackwardTrace, read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import sent_bytes, train
+from commsim.training.data_parallel_setting import TrainingSetting
 from commsim.training.parallel.layer_parallel import shared_slow_down
 from commsim.training.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.training.parallel.pipeline_orders import ORDERS, gems
 from commsim.training.policies import load_policy
-from commsim.training.setting import TrainingSetting
 from commsim.training.staleness import draw_compute, run_workers
 from commsim.training.task_graph import simulate_graph
 from commsim.training.vector_add import read_vector_add

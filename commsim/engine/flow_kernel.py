@@ -11,7 +11,6 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.core.schedule import REDUCE
 
-from .event_sharing_kernel import share_again
 from .flow_state import (
     DATA,
     IDLE,
@@ -20,6 +19,7 @@ from .flow_state import (
     REDUCING,
     FlowState,
 )
+from .max_min_kernel import share_again
 from .queue_kernel import heap_fix, pop_event, push_event
 from .users_kernel import end_link, enter, first_link, leave, mark_broken
 

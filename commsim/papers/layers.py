@@ -163,7 +163,7 @@ def overlapped(model: str, forward: float, backward: float, communication: float
     """
     from commsim.training.backward_trace import BackwardTrace
     from commsim.training.data_parallel import train
-    from commsim.training.setting import TrainingSetting
+    from commsim.training.data_parallel_setting import TrainingSetting
 
     sizes, work = np.array(look_up("model", model, LAYERS)[::-1]).T  # from the back, as gradients come
     sizes, work = FLOAT * sizes, work / work.sum()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .measures import GBPS, LATENCY, measure, simulated
 
 if TYPE_CHECKING:
-    from commsim.training.setting import TrainingSetting
+    from commsim.training.data_parallel_setting import TrainingSetting
     from commsim.training.sharing.periodic import PeriodicJob
 
 Times = NDArray[np.float64]
@@ -122,7 +122,7 @@ def _even(
     """Workers on links of one rate, with equal tensors that are ready in equal steps."""
     from commsim.training.backward_trace import BackwardTrace
     from commsim.training.cost_by_formula import closed_form_costs
-    from commsim.training.setting import TrainingSetting
+    from commsim.training.data_parallel_setting import TrainingSetting
 
     forward = np.full(tensors, (0.0 if batch is None else batch - backward) / tensors)
     ready = np.arange(1, tensors + 1) * backward / tensors
@@ -189,7 +189,7 @@ def _periodic(jobs: list[list[float]]) -> list[PeriodicJob]:
 @measure
 def score(jobs: list[list[float]], gbps: float = 50.0) -> float:
     """Best score of jobs on a link."""
-    from commsim.placement.score import score_link
+    from commsim.placement.starts.link_scores import score_link
 
     return float(score_link(tuple(_periodic(jobs)), gbps * GBPS, step=1e-3).score)
 
@@ -197,7 +197,7 @@ def score(jobs: list[list[float]], gbps: float = 50.0) -> float:
 @measure
 def rotation(jobs: list[list[float]], gbps: float = 50.0) -> float:
     """Degrees by which the second job is turned."""
-    from commsim.placement.score import score_link
+    from commsim.placement.starts.link_scores import score_link
 
     found = score_link(tuple(_periodic(jobs)), gbps * GBPS)
     return float(360 * found.shifts[1] / found.circle.perimeter)

@@ -1,4 +1,4 @@
-"""Placement of jobs and their start times: circles, link scores, time-shifts, candidates."""
+"""Placement of jobs on a cluster: candidates, how they are ranked, and what jobs cost each other."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, unknown_name
+from commsim.placement.starts.affinity import Component, LinkDemands, components, inconsistency, traverse
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
-from .affinity import Component, LinkDemands, components, inconsistency, traverse
 from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .iteration_times import estimate, mean_ratio, met

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.placement.starts.affinity import components
 from commsim.training.sharing.shared_links import fair_times
 from commsim.training.sharing.shared_run import MEASURED
 
-from .affinity import components
 from .link_classes import LinkClass, Met, Scores
 from .starts.meeting_kernel import meet_at
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.placement.starts.circles import Circle, unify
+from commsim.placement.starts.link_scores import ROUNDING, best_shifts
+from commsim.placement.starts.phase_edges import cut_circle
 from commsim.prediction.plans.draws import HASHES, hash_seeds
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
-from .circles import Circle, unify
-from .phase_edges import cut_circle
-from .score import ROUNDING, best_shifts
 from .starts.achieved_phases import achieved
 from .starts.job_uses import OwnPath
 from .starts.meeting_kernel import MetJobs
@@ -30,8 +30,8 @@ class ScoreSettings:
     Parameters
     ----------
     angles, step, quantum, longest
-        Same as in :func:`commsim.placement.circles.unify`; but since there are many links, circles are at most 2.4 s
-        long, which hold a dozen iterations of most jobs.
+        Same as in :func:`commsim.placement.starts.circles.unify`; but since there are many links, circles are at most
+        2.4 s long, which hold a dozen iterations of most jobs.
     seed : int
         Seed of the hash in routing, and of candidates that are drawn.
     hashes : int

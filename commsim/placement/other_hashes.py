@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.placement.starts.affinity import components
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .affinity import components
 from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
 from .evaluation import contended, evaluate_placed, inconsistency_at, links_of_jobs

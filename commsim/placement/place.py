@@ -13,10 +13,10 @@ from commsim.training.sharing.periodic import JobsLike, read_jobs
 
 from .affected import after_faults
 from .cluster import ClusterLike, read_cluster
+from .job_costs import RunningJobs, new_and_older, new_in, running_beside
 from .link_classes import Scores, ScoreSettings
 from .node_names import on_nodes
-from .ranked.job_costs import RunningJobs, new_and_older, new_in, running_beside
-from .ranked.ranked_placements import NOTHING_LOST, ranked
+from .ranked_placements import NOTHING_LOST, ranked
 from .ranking import PlacementRanking
 from .scored_placements import in_turn, with_least_work
 from .strategies.free_gpus import FreeGpus

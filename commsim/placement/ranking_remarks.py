@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_bandwidth
+from commsim.placement.starts.circles import Circle
+from commsim.placement.starts.link_scores import STARTS
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import PlacementCandidate
-from .circles import Circle
 from .link_classes import LinkClass, Scores
-from .score import STARTS
 from .strategies import TRIES
 
 # Candidates or jobs that are named in one remark.

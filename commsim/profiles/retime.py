@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.result import OverHashes
 from commsim.core.units import count_text
-from commsim.training.cost_of import NetworkCosts
+from commsim.training.cost_by_simulation import NetworkCosts
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.hash_ends import spread_of
 from commsim.training.task_graph import Task, simulate_graph

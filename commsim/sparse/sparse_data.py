@@ -20,10 +20,10 @@ from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import PATTERNS
 from commsim.sparse.gradients_file import read_gradients
 from commsim.sparse.long_occupancy import AnyOccupancy, regrouped
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
 from commsim.sparse.segments import draw_segments, drawn_parts
 from commsim.sparse.sparse_vector import SparseVector
+from commsim.sparse.union_density import densification, union_density
 
 # Bytes of an element that is drawn.
 FLOAT = 4

@@ -148,7 +148,7 @@ class Trainer:
         self, seed: int, parameters: Mapping[str, Any], own: Mapping[str, Any], network: Network | None
     ) -> Callable[[Task], float]:
         from commsim.training.cost_by_formula import closed_form_costs
-        from commsim.training.cost_of import network_costs
+        from commsim.training.cost_by_simulation import network_costs
 
         if network is None:
             return closed_form_costs(own.get("latency", 0.0), own["bandwidth"])
@@ -164,7 +164,7 @@ class Trainer:
 def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
     from commsim.training.backward_trace import read_backward_trace
     from commsim.training.data_parallel import sent_bytes, train
-    from commsim.training.setting import TrainingSetting, free_addition
+    from commsim.training.data_parallel_setting import TrainingSetting, free_addition
 
     trace = read_backward_trace(own["trace"], own.get("value_bytes", 4))
     if "batch_time" in own:
@@ -189,7 +189,7 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
 
 
 def _graph(own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
-    from commsim.training.cost_of import NetworkCosts
+    from commsim.training.cost_by_simulation import NetworkCosts
     from commsim.training.exchanges import ExchangesOnLinks
     from commsim.training.task_graph import read_graph, simulate_graph
 

@@ -15,10 +15,10 @@ from commsim.core.errors import InputError
 from commsim.core.result import OverHashes
 from commsim.core.value import Value, freeze
 
-from .cost_of import NetworkCosts
+from .cost_by_simulation import NetworkCosts
+from .data_parallel_setting import COMPUTE, TrainingSetting
 from .hash_ends import spread_of
 from .policies import load_policy
-from .setting import COMPUTE, TrainingSetting
 from .staleness import draw_compute
 from .task_graph import Task, TaskGraph, simulate_graph
 from .timeline import TaskTimeline, sent_by_each

@@ -15,7 +15,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import count_text
 
 if TYPE_CHECKING:
-    from .cost_of import NetworkCosts
+    from .cost_by_simulation import NetworkCosts
     from .task_graph import Task
 
 # Transfers of exchanges that overlap, which one simulation takes.

@@ -20,7 +20,7 @@ from commsim.packets.hosts.tasks import Tasks
 from commsim.packets.iteration import StepRun, run_step
 from commsim.packets.transports.spraying import Spraying
 
-from .cost_of import NetworkCosts
+from .cost_by_simulation import NetworkCosts
 from .task_graph import Task, TaskGraph, simulate_graph
 from .timeline import TaskTimeline
 

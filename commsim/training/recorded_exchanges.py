@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .cost_of import SEND
+from .cost_by_simulation import SEND
 from .timeline import computing_of, hidden_beside
 
 if TYPE_CHECKING:
     from commsim.placement.starts.demand import RecordedExchange
 
-    from .cost_of import NetworkCosts
+    from .cost_by_simulation import NetworkCosts
     from .task_graph import Task
     from .timeline import TaskTimeline
 

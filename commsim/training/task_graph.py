@@ -141,7 +141,7 @@ def simulate_graph(
         What is to be done.
     time_of : callable
         Seconds that a communication costs; it comes on top of the task's `duration`, and is not asked for computations.
-        :mod:`commsim.training.cost_of` makes such functions.
+        :mod:`commsim.training.cost_by_simulation` makes such functions.
     links : ExchangesOnLinks, optional
         Network on which communications that overlap share links. Default: each takes what it costs by itself.
 

@@ -193,7 +193,7 @@ def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
 
 TRAINING = '''
 from commsim.training.policies import training_policy
-from commsim.training.setting import Bucket, TrainingSetting, bucketed_graph
+from commsim.training.data_parallel_setting import Bucket, TrainingSetting, bucketed_graph
 from commsim.training.task_graph import TaskGraph
 
 

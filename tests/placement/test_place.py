@@ -18,7 +18,7 @@ from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
 from commsim.placement.ranking import PlacementRanking
 from commsim.placement.ranking_remarks import agreement, disagreements, rank_correlation
-from commsim.placement.score import score_link
+from commsim.placement.starts.link_scores import score_link
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from commsim.profiles.read_ranks import traced_graph
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.task_graph import simulate_graph
 

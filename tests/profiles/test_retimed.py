@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.profiles.exposed import waits_of
 from commsim.profiles.growth import growing_groups, grown
 from commsim.profiles.read_ranks import traced_graph
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.task_graph import simulate_graph
 

@@ -7,8 +7,8 @@ from benchmarks.sparse_measures import expected_union_density, overlap, skewness
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
+from commsim.sparse.union_density import densification, union_density
 
 N_ELEMENTS, BLOCK = 26_214_400, 256
 DENSITIES = (1.0, 0.8, 0.4, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01)

@@ -10,8 +10,8 @@ from commsim.core.errors import InputError
 from commsim.sparse import long_occupancy
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.long_occupancy import LongOccupancy, pieces, regrouped
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.union_density import densification, union_density
 
 
 @given(

@@ -12,10 +12,10 @@ from commsim.core.schedule import COPY, SCRATCH
 from commsim.sparse.block_sets import UNLIMITED, limits_of
 from commsim.sparse.encodings import bitmap, blocks, coo, dense
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
+from commsim.sparse.union_density import densification, union_density
 
 ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"]
 

@@ -6,9 +6,9 @@ from commsim.core.limits import EXPECTED
 from commsim.sparse import long_occupancy, segments
 from commsim.sparse.generate import PATTERNS, drawn_occupancy, zipf_keys
 from commsim.sparse.long_occupancy import LongOccupancy, regrouped, with_words
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.segments import draw_segments, drawn_parts
+from commsim.sparse.union_density import densification, union_density
 
 N = 50_000
 

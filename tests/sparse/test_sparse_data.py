@@ -10,7 +10,7 @@ from commsim.jobs.groups import prepare_groups
 from commsim.prediction.build import prepare
 from commsim.ranking.contenders import algorithms_for
 from commsim.sparse.generate import drawn_gradients, drawn_occupancy
-from commsim.sparse.measures import union_density
+from commsim.sparse.union_density import union_density
 
 STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 

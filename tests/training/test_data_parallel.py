@@ -5,8 +5,8 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
+from commsim.training.data_parallel_setting import TrainingSetting
 from commsim.training.policies import TRAINING_POLICIES
-from commsim.training.setting import TrainingSetting
 
 TRACE = BackwardTrace(np.array([4e6, 40e6, 8e6]), np.array([1.0, 2.0, 3.0]), np.ones(3))
 SETTING = TrainingSetting(TRACE, 4, closed_form_costs(1e-3, 20e6))

@@ -7,7 +7,7 @@ from commsim.jobs.job_entries import Composition, JobEntry
 from commsim.jobs.several_jobs import prepare_jobs
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import with_default_overhead
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.exchanges import ExchangesOnLinks
 from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 

@@ -12,7 +12,7 @@ from commsim.engine.flow_job import FlowJob, number_of
 from commsim.engine.flow_plan import plan_flows
 from commsim.packets.run_packets import run_packets
 from commsim.packets.transports.spraying import Spraying, over_path
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.graph_in_packets import play_graph
 from commsim.training.task_graph import Task, TaskGraph
 from topologies.leaf_spine import leaf_spine

@@ -5,7 +5,7 @@ import pytest
 
 import commsim as cs
 from commsim.prediction.plans.draws import hash_seeds
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.hash_ends import FASTEST, SLOWEST, spread_of
 from commsim.training.parallel.resharding import resharding_result
 from commsim.training.parallel.transfer_times import transfer_rows

@@ -298,7 +298,7 @@ def score(config: ScoreConfig) -> Answer:
     """Score a link, and say when each job should start."""
     from commsim.placement.candidate import simulated_times
     from commsim.placement.ranking_remarks import drifting
-    from commsim.placement.score import score_link
+    from commsim.placement.starts.link_scores import score_link
     from commsim.training.sharing.periodic import read_jobs
 
     capacity, s = parse_bandwidth(config.capacity, "--capacity"), settings_of(config)

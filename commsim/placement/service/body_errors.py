@@ -8,7 +8,7 @@ from typing import Any
 from commsim.core.errors import InputError, printable, shorten
 from commsim.core.files.fields import TableFields
 from commsim.placement.evaluation import LOOPS
-from commsim.placement.ranked.ranked_placements import RANKINGS
+from commsim.placement.ranked_placements import RANKINGS
 
 from .limits import MAX_CANDIDATES, MAX_SEED
 from .models import Jobs, Search

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from commsim.core.errors import InputError, printable, shorten
 from commsim.placement.cluster import Cluster
-from commsim.placement.score import score_link
+from commsim.placement.starts.link_scores import score_link
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 from .beside.ranking_beside import warm_up_ranking

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.score import score_link
 from commsim.placement.starts.achieved_phases import achieved
+from commsim.placement.starts.link_scores import score_link
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside.kept_jobs import KeptJobs, LinksOf, links_of, parts_of

@@ -1,1 +1,1 @@
-"""Start times: achieved phases, free windows, and searches over several links."""
+"""Start times, CASSINI's time shifts: circles of demand, link scores, affinity graph, windows, searches."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.affinity import components
 from commsim.placement.link_classes import LinkClass, Scores
+from commsim.placement.starts.affinity import components
 
 from .windows import in_the_middle
 

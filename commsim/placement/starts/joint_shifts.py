@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.placement.link_classes import LinkClass, Scores
-from commsim.placement.phase_edges import meet
-from commsim.placement.score import search_together
+from commsim.placement.starts.link_scores import search_together
+from commsim.placement.starts.phase_edges import meet
 
 # Jobs times links that are moved between angles, too; of more, time is better spent on other things: of 42 drawn
 # clusters with loops the weighted score rose from 0.8304 to 0.8309.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import Records, kernel
-from commsim.placement.phase_edges import MAX_PIECES
+from commsim.placement.starts.phase_edges import MAX_PIECES
 
 from .circle_kernel import apart
 

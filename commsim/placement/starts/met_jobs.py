@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.circles import QUANTUM, require_counted
-from commsim.placement.phase_edges import MAX_PIECES
+from commsim.placement.starts.circles import QUANTUM, require_counted
+from commsim.placement.starts.phase_edges import MAX_PIECES
 from commsim.training.sharing.periodic import PeriodicJob, with_starts
 
 from .meeting_kernel import JOB_ROW, MAX_STATES, PHASE_ROW, MetJobs

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.affinity import components
 from commsim.placement.iteration_times import estimate
 from commsim.placement.link_classes import LinkClass, Scores
+from commsim.placement.starts.affinity import components
 
 # Jobs of a component whose start times are tried one by one, and start times of each job.
 MOST_JOBS, STEPS = 4, 240

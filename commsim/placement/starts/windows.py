@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.circles import Circle
-from commsim.placement.phase_edges import LESS, costs_of_starts
+from commsim.placement.starts.circles import Circle
+from commsim.placement.starts.phase_edges import LESS, costs_of_starts
 
 # Times that each job is moved to the middle; the window of one changes when the others have moved.
 _ROUNDS = 2
@@ -26,7 +26,7 @@ def in_the_middle(
     Parameters
     ----------
     part, weight, shifts
-        Same as in :func:`commsim.placement.phase_edges.meet`.
+        Same as in :func:`commsim.placement.starts.phase_edges.meet`.
     free : sequence of int
         Numbers of the jobs that may be moved.
 
@@ -52,7 +52,7 @@ def free_window(
     Parameters
     ----------
     part, weight, shifts
-        Same as in :func:`commsim.placement.phase_edges.meet`.
+        Same as in :func:`commsim.placement.starts.phase_edges.meet`.
     j : int
         Number of the job.
 

@@ -70,7 +70,7 @@ def costs(
         If flags contradict each other.
     """
     from commsim.training.cost_by_formula import closed_form_costs
-    from commsim.training.cost_of import network_costs
+    from commsim.training.cost_by_simulation import network_costs
 
     if config.bandwidth is not None and config.network is not None:
         raise InputError("--bandwidth and --network both set the cost of communication; give one of them")
@@ -97,14 +97,14 @@ def costs(
 
 def notes_of(time_of: Callable[[Task], float]) -> tuple[Remark, ...]:
     """Return what was drawn and derived for exchanges on a network; nothing without one."""
-    from commsim.training.cost_of import NetworkCosts
+    from commsim.training.cost_by_simulation import NetworkCosts
 
     return time_of.notes() if isinstance(time_of, NetworkCosts) else ()
 
 
 def exchanges_of(time_of: Callable[[Task], float]) -> ExchangesOnLinks | None:
     """Return the links that exchanges on a network share; None without a network."""
-    from commsim.training.cost_of import NetworkCosts
+    from commsim.training.cost_by_simulation import NetworkCosts
     from commsim.training.exchanges import ExchangesOnLinks
 
     return ExchangesOnLinks(time_of) if isinstance(time_of, NetworkCosts) else None

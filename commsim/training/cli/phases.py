@@ -29,7 +29,7 @@ def phases_of(
     link, with its rate.
     """
     from commsim.placement.starts.demand import demand_of
-    from commsim.training.cost_of import NetworkCosts
+    from commsim.training.cost_by_simulation import NetworkCosts
     from commsim.training.recorded_exchanges import exchanges_of, rank_of_link
     from commsim.training.timeline import link_phases
 

@@ -21,7 +21,7 @@ from .phases import WithPhases
 if TYPE_CHECKING:
     from commsim.core.result import OverHashes
     from commsim.training.data_parallel import Training
-    from commsim.training.setting import TrainingSetting
+    from commsim.training.data_parallel_setting import TrainingSetting
     from commsim.training.task_graph import Task, TaskGraph
     from commsim.training.timeline import TaskTimeline
 
@@ -139,7 +139,7 @@ def _in_packets(
 ) -> tuple[TaskTimeline, list[Remark]]:
     """Play a graph packet by packet; return its timeline with remarks."""
     from commsim.packets.packet_options import checked_packets, packets_of, told_transport
-    from commsim.training.cost_of import NetworkCosts
+    from commsim.training.cost_by_simulation import NetworkCosts
     from commsim.training.graph_in_packets import play_graph
 
     if not isinstance(time_of, NetworkCosts):
@@ -178,8 +178,8 @@ def _train(config: TrainingConfig, spec: str, setting: TrainingSetting) -> Train
 def _setting(config: TrainingConfig) -> tuple[TrainingSetting, list[Remark]]:
     """Read what iterations are predicted from; return it with remarks."""
     from commsim.training.backward_trace import read_backward_trace
+    from commsim.training.data_parallel_setting import TrainingSetting
     from commsim.training.published_gradients import model_trace, published_models, source_text
-    from commsim.training.setting import TrainingSetting
 
     if config.workers is None:
         raise InputError("--trace needs a number of workers: --workers N")
@@ -222,7 +222,7 @@ def _shares(text: str) -> list[float]:
 
 
 def _takes_density(time_of: Callable[[Task], float]) -> bool:
-    from commsim.training.cost_of import NetworkCosts
+    from commsim.training.cost_by_simulation import NetworkCosts
 
     return isinstance(time_of, NetworkCosts) and time_of.has_sparse
 

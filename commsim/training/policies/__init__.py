@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, cast
 from commsim.core.files.own_files import resolve
 from commsim.core.registry import Registry
 from commsim.core.spec import check_arguments, read_arguments
-from commsim.training.setting import TrainingSetting
+from commsim.training.data_parallel_setting import TrainingSetting
 from commsim.training.task_graph import TaskGraph
 
 P = ParamSpec("P")

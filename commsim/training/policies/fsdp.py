@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes
-from commsim.training.setting import COMPUTE, NETWORK, TrainingSetting, fill_buckets
+from commsim.training.data_parallel_setting import COMPUTE, NETWORK, TrainingSetting, fill_buckets
 from commsim.training.task_graph import Task, TaskGraph
 
 from . import training_policy

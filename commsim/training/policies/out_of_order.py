@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.errors import InputError
-from commsim.training.setting import COMPUTE, TrainingSetting
+from commsim.training.data_parallel_setting import COMPUTE, TrainingSetting
 from commsim.training.task_graph import Task, TaskGraph, simulate_graph
 
 from . import training_policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from commsim.core.units import Bytes
-from commsim.training.setting import COMPUTE, TrainingSetting, backward_tasks, forward_tasks
+from commsim.training.data_parallel_setting import COMPUTE, TrainingSetting, backward_tasks, forward_tasks
 from commsim.training.task_graph import Task, TaskGraph
 from commsim.training.tensor_queue import Discipline, send_in_order
 

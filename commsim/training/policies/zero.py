@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.units import Bytes
-from commsim.training.setting import COMPUTE, NETWORK, TrainingSetting, backward_tasks, fill_buckets
+from commsim.training.data_parallel_setting import COMPUTE, NETWORK, TrainingSetting, backward_tasks, fill_buckets
 from commsim.training.task_graph import Task, TaskGraph
 
 from . import training_policy

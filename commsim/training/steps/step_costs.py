@@ -6,7 +6,7 @@ import functools
 from dataclasses import replace
 
 from commsim.core.remark import Remark
-from commsim.training.cost_of import SEND
+from commsim.training.cost_by_simulation import SEND
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.training.parallel.pipeline_orders import interleaved, one_forward_one_backward
 from commsim.training.task_graph import TaskTimeline, simulate_graph

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from commsim.core.errors import InputError
 from commsim.core.network_queries import busiest_link
 from commsim.core.operations import operation
-from commsim.training.cost_of import SEND
+from commsim.training.cost_by_simulation import SEND
 from commsim.training.sharing.periodic import JobPhase
 from commsim.training.timeline import hidden_beside
 

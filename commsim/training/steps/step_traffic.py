@@ -21,7 +21,7 @@ from commsim.prediction.collective_names import usual_collective
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import plan_of, solve
-from commsim.training.cost_of import MESSAGE, SEND
+from commsim.training.cost_by_simulation import MESSAGE, SEND
 from commsim.training.hash_ends import MEDIAN, Times
 
 from .parallel_sizes import Groups
@@ -99,7 +99,7 @@ class StepTraffic:
         return max(self._drawn, default=0)
 
     def at(self, which: int) -> StepTraffic:
-        """Return the same times, as :meth:`commsim.training.cost_of.NetworkCosts.at`."""
+        """Return the same times, as :meth:`commsim.training.cost_by_simulation.NetworkCosts.at`."""
         other = copy.copy(self)
         other._which = which
         return other

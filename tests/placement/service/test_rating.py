@@ -3,7 +3,6 @@ from place_service import pod, row, small_cluster
 from pydantic import ValidationError
 
 from commsim.core.errors import InputError
-from commsim.placement.score import score_link
 from commsim.placement.service.answers import HostPriority
 from commsim.placement.service.guard import Refusal
 from commsim.placement.service.limits import MAX_GPUS_OF_POD
@@ -11,6 +10,7 @@ from commsim.placement.service.models import Pod
 from commsim.placement.service.pod_jobs import gpus_of_pod
 from commsim.placement.service.rating import MAX_POINTS, Rater
 from commsim.placement.service.state import ClusterState, JobRecord, read_known_jobs
+from commsim.placement.starts.link_scores import score_link
 
 
 def known(*rows):

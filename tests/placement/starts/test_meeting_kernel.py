@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.placement.circles import unify
-from commsim.placement.score import score_at
+from commsim.placement.starts.circles import unify
+from commsim.placement.starts.link_scores import score_at
 from commsim.placement.starts.meeting_kernel import late_anywhere, meet_at
 from commsim.placement.starts.met_jobs import met_jobs
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob

@@ -15,8 +15,8 @@ from commsim.core.layouts import chunk_bounds
 from commsim.prediction.build import prepare
 from commsim.sparse import long_occupancy
 from commsim.sparse.generate import drawn_occupancy
-from commsim.sparse.measures import union_density
 from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.union_density import union_density
 
 FORM = COLLECTIVES["omnireduce"].metadata["sparse"]
 OFFSET, VALUE = 4, 4

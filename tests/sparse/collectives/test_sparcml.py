@@ -9,9 +9,9 @@ from collectives import COLLECTIVES
 from collectives.sparse.sparcml import sparcml_dsar, sparcml_split, sparcml_ssar, zen
 from commsim.sparse.encodings import coo
 from commsim.sparse.generate import drawn_occupancy
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.partition import Partition
 from commsim.sparse.propagate import transfer_contents
+from commsim.sparse.union_density import densification, union_density
 
 N, PAIR = 40_000, 8
 

@@ -7,7 +7,7 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import sent_bytes, train
-from commsim.training.setting import TrainingSetting
+from commsim.training.data_parallel_setting import TrainingSetting
 
 sizes = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=10)
 

@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import TrainingSetting
+from commsim.training.data_parallel_setting import TrainingSetting
 
 # The last layer's gradient is small, the front layer's long; an all-reduce of 2 workers takes a second per byte.
 TRACE = BackwardTrace(np.array([1.0, 4.0]), np.array([2.0, 4.0]), np.array([1.0, 1.0]))

@@ -11,8 +11,8 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
+from commsim.training.data_parallel_setting import TrainingSetting
 from commsim.training.policies.priority import bytescheduler, p3
-from commsim.training.setting import TrainingSetting
 from commsim.training.task_graph import simulate_graph
 from commsim.training.tensor_queue import Discipline, run_iteration
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.placement.circles import rates_at
+from commsim.placement.starts.circles import rates_at
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob, parse_jobs, read_jobs
 
 ROW = {"job": "vgg16", "gpus": 2, "iter_time_ms": 255, "phases": [{"offset_ms": 141, "dur_ms": 114, "rate_Gbps": 40}]}

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.circles import rates_at
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_uses
+from commsim.placement.starts.circles import rates_at
 from commsim.training.sharing.periodic import PeriodicJob
 
 INSTANTS = 2048

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
-from commsim.placement.phase_edges import MAX_PIECES
 from commsim.placement.starts.meeting_kernel import MetJobs, edges_of, perimeter_of, phase_at
+from commsim.placement.starts.phase_edges import MAX_PIECES
 
 BINS = 1024  # of an iteration, in which start times are sought
 

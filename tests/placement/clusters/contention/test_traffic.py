@@ -5,7 +5,7 @@ from commsim.placement.clusters.contention.cassini_ranking import CassiniRanking
 from commsim.placement.clusters.contention.traffic import ClusterTraffic
 from commsim.placement.clusters.models import MODELS, profile
 from commsim.placement.link_use import link_uses
-from commsim.placement.score import score_link
+from commsim.placement.starts.link_scores import score_link
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
 

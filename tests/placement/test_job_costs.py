@@ -4,7 +4,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.placement.ranked.job_costs import new_jobs
+from commsim.placement.job_costs import new_jobs
 
 CLUSTER = {
     "topology": {"spec": "leaf_spine:n_leaves=4,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps"},

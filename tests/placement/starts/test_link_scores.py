@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from least_excess import least_excess
 
 from commsim.core.errors import InputError
-from commsim.placement.circles import unify
-from commsim.placement.score import (
+from commsim.placement.starts.achieved_phases import achieved
+from commsim.placement.starts.circles import unify
+from commsim.placement.starts.link_scores import (
     best_shifts,
     different_rotations,
     score_at,
@@ -19,7 +20,6 @@ from commsim.placement.score import (
     search,
     search_together,
 )
-from commsim.placement.starts.achieved_phases import achieved
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 LINK = 50 * GBPS

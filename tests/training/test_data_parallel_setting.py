@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace
 from commsim.training.cost_by_formula import closed_form_costs
-from commsim.training.setting import Bucket, TrainingSetting, bucketed_graph, fill_buckets
+from commsim.training.data_parallel_setting import Bucket, TrainingSetting, bucketed_graph, fill_buckets
 from commsim.training.task_graph import simulate_graph
 
 

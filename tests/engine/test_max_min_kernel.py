@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
 
 from commsim.engine import flow_state
-from commsim.engine.event_sharing_kernel import share_again
 from commsim.engine.flow_state import (
     CONNECTION_ROW,
     DATA,
@@ -20,6 +19,7 @@ from commsim.engine.flow_state import (
     FlowState,
     share_table,
 )
+from commsim.engine.max_min_kernel import share_again
 from commsim.engine.users_kernel import enter, leave
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .circles import QUANTUM
+from commsim.placement.starts.circles import QUANTUM
 
 _MAX_OFFSETS = 10_000
 

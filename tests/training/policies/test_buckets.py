@@ -7,7 +7,7 @@ from commsim.core.errors import InputError
 from commsim.training.backward_trace import BackwardTrace, read_backward_trace
 from commsim.training.cost_by_formula import closed_form_costs
 from commsim.training.data_parallel import train
-from commsim.training.setting import TrainingSetting
+from commsim.training.data_parallel_setting import TrainingSetting
 from commsim.training.vector_add import read_vector_add
 
 MIB = 2**20

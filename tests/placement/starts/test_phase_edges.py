@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from commsim.placement import phase_edges
-from commsim.placement.circles import unify
-from commsim.placement.phase_edges import cut_circle, meet
-from commsim.placement.score import score_at, score_link, search
+from commsim.placement.starts import phase_edges
+from commsim.placement.starts.circles import unify
+from commsim.placement.starts.link_scores import score_at, score_link, search
+from commsim.placement.starts.phase_edges import cut_circle, meet
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 LINK = 50 * GBPS

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.placement.affinity import LinkDemands, components, inconsistency, traverse
-from commsim.placement.circles import QUANTUM, unify
-from commsim.placement.score import score_at
+from commsim.placement.starts.affinity import LinkDemands, components, inconsistency, traverse
+from commsim.placement.starts.circles import QUANTUM, unify
+from commsim.placement.starts.link_scores import score_at
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 PERIODS_MS = (20, 30, 40, 60, 90)

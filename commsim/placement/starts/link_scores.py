@@ -14,12 +14,11 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.limits import expect
 from commsim.core.units import parse_bandwidth
 from commsim.core.value import Value, freeze
+from commsim.placement.starts.achieved_phases import achieved
+from commsim.placement.starts.circles import ANGLES, LONGEST, QUANTUM, Circle, unify
+from commsim.placement.starts.phase_edges import DemandPieces, cut_circle, meet
+from commsim.placement.starts.windows import in_the_middle
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs, with_starts
-
-from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
-from .phase_edges import DemandPieces, cut_circle, meet
-from .starts.achieved_phases import achieved
-from .starts.windows import in_the_middle
 
 # Combinations of rotations, times angles, up to which all are tried.
 EXHAUSTIVE = 2**19
@@ -58,7 +57,7 @@ def search(
 
 def _search(circle: Circle, part: NDArray[np.float64], n_held: int) -> tuple[NDArray[np.int64], bool]:
     """Do that where the jobs that are not rotated come first."""
-    from .starts.search_kernel import search_all
+    from commsim.placement.starts.search_kernel import search_all
 
     def held(positions: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.concatenate((np.ones(n_held, np.int64), positions[n_held:]))
@@ -108,7 +107,7 @@ def search_together(
     int64[n_jobs]
         The rotations in angles.
     """
-    from .starts.search_kernel import search_in_turn
+    from commsim.placement.starts.search_kernel import search_in_turn
 
     job, on = np.nonzero(part.T)
     first = np.searchsorted(job, np.arange(len(circle.period) + 1))
@@ -217,7 +216,7 @@ def score_link(
     use : float or float64[n_jobs]
         How many times its rate each job sends over the link.
     angles, step, quantum, longest
-        Same as in :func:`commsim.placement.circles.unify`.
+        Same as in :func:`commsim.placement.starts.circles.unify`.
 
     Raises
     ------

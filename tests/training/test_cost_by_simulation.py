@@ -11,7 +11,7 @@ from commsim.prediction.collective_names import USUAL
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
 from commsim.training.cost_by_formula import closed_form_costs
-from commsim.training.cost_of import network_costs
+from commsim.training.cost_by_simulation import network_costs
 from commsim.training.task_graph import Task
 
 STAR = "star:n_hosts=5,bandwidth=100Gbps,latency=1us"

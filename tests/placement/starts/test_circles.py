@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.placement.circles import MAX_ANGLES, mean_rates, rates_at, unify
+from commsim.placement.starts.circles import MAX_ANGLES, mean_rates, rates_at, unify
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
 

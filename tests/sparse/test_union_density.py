@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from benchmarks.sparse_measures import densifications, expected_union_density, overlap, skewness
 from commsim.core.errors import InputError
-from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.union_density import densification, union_density
 
 
 @given(n_ranks=st.integers(2, 6), n_blocks=st.integers(6, 150), density=st.floats(0.1, 1), seed=st.integers(0, 99))

@@ -1,4 +1,4 @@
-"""Training policies that fuse gradients: wait-free back-propagation, PyTorch DDP, Horovod, and NetAI'20's model."""
+"""Training policies that send gradients in buckets: PyTorch DDP, Horovod, wait-free back-propagation, NetAI'20."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes, Seconds
 from commsim.training.backward_trace import BackwardTrace
-from commsim.training.setting import Bucket, TrainingSetting, bucketed_graph, fill_buckets
+from commsim.training.data_parallel_setting import Bucket, TrainingSetting, bucketed_graph, fill_buckets
 from commsim.training.task_graph import Task, TaskGraph
 
 from . import training_policy

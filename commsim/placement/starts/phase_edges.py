@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .circles import Circle
-from .starts.circle_kernel import OnCircle, costs_of_meetings, cut
+from commsim.placement.starts.circle_kernel import OnCircle, costs_of_meetings, cut
+from commsim.placement.starts.circles import Circle
 
 # Pieces of a circle; where phases have more edges, so many equal ones are looked at, each at a moment
 # that is drawn, always the same: evenly spaced ones would miss phases that are spaced alike.

@@ -9,11 +9,10 @@ from commsim.core.errors import InputError
 from commsim.placement.candidate import PlacementCandidate
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.ranked_placements import NOTHING_LOST, Least, ranked
 from commsim.placement.ranking import PlacementRanking, with_cost
 from commsim.prediction.checks import texts
 from commsim.training.sharing.periodic import PeriodicJob
-
-from .ranked_placements import NOTHING_LOST, Least, ranked
 
 
 def new_jobs(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:

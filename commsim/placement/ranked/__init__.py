@@ -1,1 +1,0 @@
-"""Placements in order, with what the user should know of them, and what new jobs cost in each."""
