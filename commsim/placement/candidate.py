@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -265,7 +265,8 @@ def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
         Number of names and ranges beyond which ``...`` stands for the others.
     """
     runs: list[tuple[str, str, int]] = []
-    for name, n in Counter(nodes).items():  # in the order of first use
+    for name, ranks in itertools.groupby(nodes):  # in rank order, which whoever reads it back gets again
+        n = len(list(ranks))
         first, last, times = runs[-1] if runs else ("", "", 0)
         if times == n and _follows(name, last):
             runs[-1] = first, name, n

@@ -41,7 +41,13 @@ def test_every_form_is_read_in_both_fields(field: str, cluster: Cluster, names: 
 
 
 @pytest.mark.parametrize(
-    "nodes", [["h2", "h2", "h3", "h3"], [f"h{i}" for i in range(2, 11) for _ in range(4)], list(M0)]
+    "nodes",
+    [
+        ["h2", "h2", "h3", "h3"],
+        ["h2", "h2", "h3", "h3", "h2", "h3"],
+        [f"h{i}" for i in range(2, 11) for _ in range(4)],
+        list(M0),
+    ],
 )
 def test_what_a_table_prints_can_be_sent_back(nodes: list[str]) -> None:
     cluster = MACHINES if nodes[0].startswith("m") else HOSTS

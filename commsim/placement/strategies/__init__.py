@@ -20,7 +20,8 @@ from commsim.placement.cluster import Cluster
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .free_gpus import FreeGpus, NoRoomInFabricError, Plan
-from .host_gpus import with_whole_hosts
+from .group_order import order_by_groups
+from .host_gpus import HostGpus, with_whole_hosts
 
 Strategy = Callable[[FreeGpus, Sequence[PeriodicJob], "np.random.Generator | None"], Plan]
 # Draws of a strategy for each candidate that is asked for.
@@ -57,7 +58,8 @@ def _place_ranks(build: Strategy, network: Network, n: int, seed: int) -> NDArra
 class Drawing:
     """Different placements of the jobs that have none, by one strategy or several; the others stay where they are.
 
-    Ranks are ordered so that the ring leaves each host, rack and pod once. Those that are placed stay, and
+    Ranks are ordered so that the ring leaves each host, rack and pod once, and groups of ranks that exchange bytes stay
+    inside of a host where they can. Those that are placed stay, and
     in the first placement of each strategy the others of their job are as near to them as there is room.
 
     Parameters
@@ -79,6 +81,7 @@ class Drawing:
         self._jobs, with_some = jobs, [job for job in jobs if _had(job)]
         self._rest = [dataclasses.replace(job, n_gpus=job.n_gpus - len(_had(job)), placed=()) for job in jobs]
         had = [dataclasses.replace(j, n_gpus=len(_had(j)), placement=_had(j), placed=()) for j in with_some]
+        self._hosts = HostGpus(cluster.network)
         self._free = FreeGpus(cluster, [*self._rest, *had], {job.name: _had(job) for job in with_some})
 
     def each(self, strategy: str, n: int, seed: int, patience: int | None = None) -> Iterator[tuple[PeriodicJob, ...]]:
@@ -140,7 +143,8 @@ class Drawing:
         """Return a job where a plan places it."""
         if k not in plan:
             return job
-        return dataclasses.replace(job, placement=_filled(job, self._free.names(plan[k], after=_had(job))))
+        nodes = plan[k] if _had(job) else order_by_groups(job, np.asarray(plan[k], np.int64), self._hosts)
+        return dataclasses.replace(job, placement=_filled(job, self._free.names(nodes, after=_had(job))))
 
 
 def _had(job: PeriodicJob) -> tuple[str, ...]:
