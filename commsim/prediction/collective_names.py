@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from collectives import COLLECTIVES, found_parameters
-from commsim.core.errors import InputError, Reason
+from commsim.core.errors import InputError, Reason, unknown_name
 from commsim.core.machines.hardware import maker_of, read_hardware
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
@@ -97,14 +97,15 @@ def with_gpus(network: Network) -> str:
 
 
 def spelled_out(spec: str, operation: str | None) -> str:
-    """Return a collective with the alias of a library, as in ``nccl:version=2.27``, spelled out by the operation.
+    """Return a collective by its whole name: ``nccl:version=2.27`` and ``ring`` are spelled out by the operation.
 
     Parameters
     ----------
     spec : str
-        ``name:key=value,...``; any that is no alias is returned as it is.
+        ``name:key=value,...``; any that is no alias of a library, and no beginning of a name that ends with the
+        operation, is returned as it is.
     operation : str or None
-        Name of the operation; all-reduce by default.
+        Name of the operation; for libraries all-reduce by default.
 
     Raises
     ------
@@ -113,6 +114,9 @@ def spelled_out(spec: str, operation: str | None) -> str:
     """
     name, colon, rest = spec.partition(":")
     if name.strip() not in LIBRARIES.values():
+        whole = f"{name.strip()}_{operation}"
+        if operation and whole in COLLECTIVES and name.strip() not in COLLECTIVES:
+            return f"{whole}{colon}{rest}"
         close = difflib.get_close_matches(name.strip().lower(), LIBRARIES.values(), n=1, cutoff=ALIKE)
         if close and name.strip() not in COLLECTIVES:
             raise COLLECTIVES.unknown(name.strip(), close)
@@ -147,6 +151,7 @@ def require_operation(spec: str | Schedule, operation: str) -> None:
     elif spec.endswith(".npz"):
         implements = load_schedule(spec).operation
     else:
+        _require_known(spec, operation)
         implements = collective_entry(spec)[0].metadata["operation"]
     if implements != operation:
         raise InputError(f"{name} implements {implements}, not {operation}")
@@ -270,6 +275,21 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     if next(iter(entry.parameters), None) != "n_ranks":
         raise InputError(f"{text}: {entry.name} must take n_ranks first, got ({', '.join(entry.parameters)})")
     return dataclasses.replace(entry, build=_proved(entry.build)), raw
+
+
+def _require_known(spec: str, operation: str) -> None:
+    """Refuse a name that is no collective's, with those of the operation that are like it.
+
+    Raises
+    ------
+    InputError
+        If it is unknown; of files nothing is checked.
+    """
+    if is_own_file(spec) or (name := split_spec(spec)[0]) in COLLECTIVES or Path(name).suffix:
+        return
+    _refuse_operation(name)
+    known = [one for one in COLLECTIVES if COLLECTIVES[one].metadata["operation"] == operation]
+    raise unknown_name(f"algorithm of {operation}", name, known, "commsim schedule list")
 
 
 def _refuse_operation(name: str) -> None:

@@ -2,7 +2,14 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.prediction.collective_names import LIBRARIES, USUAL, spelled_out, usual_collective, why_not_here
+from commsim.prediction.collective_names import (
+    LIBRARIES,
+    USUAL,
+    require_operation,
+    spelled_out,
+    usual_collective,
+    why_not_here,
+)
 from commsim.prediction.inputs import load_network
 
 
@@ -31,6 +38,21 @@ def test_a_library_s_name_stands_for_its_collective_of_the_operation():
     assert spelled_out("nccl:version=2.27,channels=4", "all_gather") == "nccl_all_gather:version=2.27,channels=4"
     assert spelled_out("ring_all_reduce", "all_gather") == "ring_all_reduce"
     assert spelled_out("nccl_tuned", None) == "nccl_tuned"
+
+
+def test_a_name_without_the_operation_is_spelled_out_by_it():
+    """ring was unknown under --operation all_gather, and ring_all_reduce among those that may have been meant."""
+    assert spelled_out("ring", "all_gather") == "ring_all_gather"
+    assert spelled_out("double_tree:n_chunks=4", "all_reduce") == "double_tree_all_reduce:n_chunks=4"
+    assert spelled_out("ring", None) == "ring"
+    with pytest.raises(
+        InputError, match=r"^unknown algorithm of all_to_all 'ring'; known: bruck_all_to_all, direct_all"
+    ):
+        require_operation("ring", "all_to_all")
+    with pytest.raises(
+        InputError, match=r"of all_reduce 'tree'; did you mean binomial_tree_all_reduce or double_tree_all"
+    ):
+        require_operation("tree", "all_reduce")
 
 
 def test_a_library_runs_only_on_the_gpus_of_its_maker():

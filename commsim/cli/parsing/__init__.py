@@ -121,7 +121,11 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError:
             from commsim.core.errors import close_names
 
-            close = close_names(str(value), map(str, action.choices or ()))
+            choices = [*map(str, action.choices or ())]
+            if (several := str(value).split(",")) and len(several) > 1 and {*several} <= {*choices}:
+                each = f": give {action.option_strings[0]} once for each" if "repeatable" in (action.help or "") else ""
+                raise argparse.ArgumentError(action, f"takes one name, got {value!r}{each}") from None
+            close = close_names(str(value), choices)
             if not close:
                 raise
             raise argparse.ArgumentError(action, f"no {value!r}; did you mean {' or '.join(close)}?") from None

@@ -19,7 +19,7 @@ def test_every_algorithm_stands_beside_the_bound(commsim):
     assert "1.000x" in commsim.out
     assert "# skipped, no aggregating switch: atp, flare, iswitch," in commsim.out
     assert "switchml (name one to assume it)" in commsim.out
-    assert "# skipped: parameter_server: 4 ranks and 1 helper need 5 hosts" in commsim.out
+    assert "parameter_server" in {row["algorithm"] for row in rows}  # on the ranks' hosts, as no other is there
 
 
 def test_the_best_of_several_sizes_stand_above_the_bounds(commsim):
