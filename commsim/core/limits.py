@@ -26,6 +26,8 @@ MAX_MEMORY = 8.0 * 2**30
 MEMORY_VARIABLE = "COMMSIM_MEMORY"
 # Address space in which Numba, LLVM while it compiles, and SciPy fit, bytes: a process with all of them took 770 MB.
 LIBRARIES = 1e9
+# Hashes of routes that a time is a median of: more is a typo.
+MAX_HASHES = 10_000
 # Tables that fit anywhere, bytes: what is free need not be asked for them.
 SMALL = 2.0**26
 # Share of a core below which other work is said to be the reason for the wait.

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.limits import MAX_HASHES
 from commsim.core.network import Network
-from commsim.placement.starts.circles import Circle, unify
+from commsim.placement.starts.circles import Circle, require_circle, unify
 from commsim.placement.starts.link_scores import ROUNDING, best_shifts
 from commsim.placement.starts.phase_edges import cut_circle
 from commsim.prediction.plans.draws import HASHES, hash_seeds
@@ -49,8 +50,9 @@ class ScoreSettings:
     simulated: int = 150
 
     def __post_init__(self) -> None:
-        if self.hashes < 1:
-            raise InputError(f"hashes must be at least 1, got {self.hashes}")
+        if not 1 <= self.hashes <= MAX_HASHES:
+            raise InputError(f"hashes must be 1..{MAX_HASHES}, got {self.hashes}")
+        require_circle(self.angles, self.step, self.quantum, self.longest)  # also where no jobs meet on a link
 
     @property
     def hash_seeds(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 from commsim.core.errors import InputError
+from commsim.core.limits import MAX_HASHES
 
 if TYPE_CHECKING:
     from commsim.report.answer import Answer
@@ -121,7 +122,7 @@ class Flags:
         Raises
         ------
         InputError
-            If a seed is negative, a number of hashes below 1, or a number of machines is given without one.
+            If a seed is negative, a number of hashes out of its range, or a number of machines is given without one.
         """
         values = {field.name: getattr(args, field.name) for field in dataclasses.fields(cls)}
         if (machines := getattr(args, "machines", None)) is not None and "machines" not in values:
@@ -133,8 +134,8 @@ class Flags:
         if isinstance(seed, int) and seed < 0:
             raise InputError(f"--seed must be 0 or more, got {seed}")
         hashes = values.get("hashes")
-        if isinstance(hashes, int) and hashes < 1:
-            raise InputError(f"--hashes must be at least 1, got {hashes}")
+        if isinstance(hashes, int) and not 1 <= hashes <= MAX_HASHES:
+            raise InputError(f"--hashes must be 1..{MAX_HASHES}, got {hashes}")
         options = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None}
         return cls(**{k: _code_of(v, code) if ".py" in str(v) else v for k, v in options.items()})
 

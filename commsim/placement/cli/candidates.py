@@ -83,7 +83,7 @@ def drained_hosts(config: Draining) -> tuple[str, ...]:
     """Read the value of ``--drain``."""
     from commsim.core.names.hostlist import expand_hosts
 
-    return tuple(expand_hosts(config.drain)) if config.drain else ()
+    return () if config.drain is None else tuple(expand_hosts(config.drain))
 
 
 class PlaceRankConfig(Hashes, Scoring, Faults, Draining):
@@ -187,6 +187,8 @@ def _crux(
 ) -> dict[str, Any]:
     if config.crux is None:
         return {}
+    if config.crux < 1:
+        raise InputError(f"--crux must be at least 1, got {config.crux}")
     from commsim.placement.crux_plan import plan_crux
 
     placed = [dataclasses.replace(job, placement=candidate.placement[job.name]) for job in jobs]
@@ -291,7 +293,7 @@ def _before(candidate: PlacementCandidate, job: PeriodicJob) -> str:
 
 def window_text(window: tuple[float, float] | None) -> str:
     """Return the first and the last start of a job in ms; a dash where it has no window."""
-    return "-" if window is None else f"{window[0] * 1e3:.4g}..{window[1] * 1e3:.4g}"
+    return "-" if window is None else "..".join(f"{round(end * 1e3, 6) + 0.0:.4g}" for end in window)
 
 
 def score(config: ScoreConfig) -> Answer:

@@ -144,7 +144,8 @@ def _used_labels(of: Mapping[str, Mapping[str, str]], wanted: Sequence[str], pat
     for name, has in of.items():
         for label in used:
             if label not in has:
-                raise InputError(f"{path}: node {name} has no label {label}, which node {first} has or --labels names")
+                who = "--labels names" if wanted else f"node {first} has"
+                raise InputError(f"{path}: node {name} has no label {label}, which {who}")
     return used
 
 

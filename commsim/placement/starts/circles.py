@@ -156,7 +156,9 @@ def unify(
     Rajasekaran, Ghobadi and Akella, "CASSINI: network-aware job scheduling in machine learning clusters", NSDI 2024,
     section 3.
     """
-    _check(jobs, angles, step, quantum, longest)
+    if not jobs:
+        raise InputError("a circle needs at least one job")
+    require_circle(angles, step, quantum, longest)
     periods = np.array([job.period for job in jobs], np.float64)
     require_counted(float(periods.max()), quantum)
     whole = np.maximum(np.rint(periods / quantum), 1).astype(np.int64)
@@ -261,9 +263,14 @@ def _angles(perimeter: float, shortest: float, angles: int, step: float | None) 
     return max(angles, min(needed, MAX_ANGLES))
 
 
-def _check(jobs: Sequence[PeriodicJob], angles: int, step: float | None, quantum: float, longest: float) -> None:
-    if not jobs:
-        raise InputError("a circle needs at least one job")
+def require_circle(angles: int, step: float | None, quantum: float, longest: float) -> None:
+    """Refuse what no circle has, as :func:`unify` does; `step`, `quantum` and `longest` are s.
+
+    Raises
+    ------
+    InputError
+        Naming it.
+    """
     if not 1 <= angles <= 2**20:
         raise InputError(f"a circle is cut into 1..{2**20} angles, got {angles}")
     for name, value in (("step", 1.0 if step is None else step), ("quantum", quantum), ("longest", longest)):

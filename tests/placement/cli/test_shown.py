@@ -125,3 +125,34 @@ def test_a_score_says_where_no_start_time_holds(commsim, files, periods, said):
     assert [remark["text"] for remark in tree["remarks"] if remark["code"] == "drifting"] == (
         [] if said is None else [f"iteration times have no common multiple up to 10 s (--longest): {said}"]
     )
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        ("--angles", "0", "a circle is cut into 1..1048576 angles, got 0"),
+        ("--step", "0ms", "the step of a circle is a positive time"),
+        ("--quantum", "0ms", "the quantum of a circle is a positive time"),
+        ("--longest", "0s", "the longest of a circle is a positive time"),
+        ("--hashes", "0", "--hashes must be 1..10000, got 0"),
+        ("--hashes", "100000000", "--hashes must be 1..10000, got 100000000"),
+        ("--drain", "", "'' is not a list of hosts: a name is missing"),
+        ("--crux", "0", "--crux must be at least 1, got 0"),
+    ],
+)
+def test_a_wrong_flag_is_refused_where_it_has_no_effect_on_these_jobs(commsim, files, flag, value, message):
+    """One job meets no other on a link, and the flags of circles were not looked at; so many hashes never ended."""
+    assert message in commsim.refuses("place", *files(job("a")), flag, value)
+
+
+def test_a_window_that_begins_at_0_is_shown_so(commsim, files):
+    """The noise of a sum was shown: 1.041e-14..40."""
+    jobs = [job("a", 300.0, 90.0, placement=["h0", "h6"]), job("b", 300.0, 70.0, placement=["h1", "h7"])]
+    jobs.append(job("c", 150.0, 20.0, placement=["h2", "h8"]))
+    for one, (offset, rate) in zip(jobs, ((60, 40), (20, 30), (0, 20)), strict=True):
+        one["phases"][0] |= {"offset_ms": offset, "rate_Gbps": rate}
+    cluster, path = files(*jobs)
+    cluster.write_text(CLUSTER.replace("n_spines=2", "n_spines=1,uplink_bandwidth=50Gbps"))
+    assert commsim("place", cluster, path).code == 0
+    assert " 0..40 " in commsim.out
+    assert "e-" not in commsim.out

@@ -78,7 +78,7 @@ def test_nodes_that_are_not_ready_are_busy():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t["items"][2]["metadata"]["labels"].pop(V1[0]), "node n2 has no label fabric.topograph.run/tier-0"),
+        (lambda t: t["items"][2]["metadata"]["labels"].pop(V1[0]), "node n2 has no label .*/tier-0, which node n0 has"),
         (lambda t: t["items"][1]["metadata"].update(name="n0"), "n0"), (lambda t: t.update(items=[]), "has no nodes"),
         (lambda t: t["items"][0]["status"]["allocatable"].update({"nvidia.com/gpu": "8k"}), "nvidia.com/gpu must be a"),
         (lambda t: [i["status"].update(allocatable={}) for i in t["items"]], "no node has nvidia.com/gpu"),
@@ -92,6 +92,12 @@ def test_what_is_wrong_is_named(change, message):
         read_kube_nodes(json.dumps(tree))
     with pytest.raises(InputError, match=r"nodes\.json"):
         read_kube_nodes("{")
+
+
+def test_a_label_that_no_node_has_is_the_one_that_was_asked_for():
+    """The message said that the node has it."""
+    with pytest.raises(InputError, match="node n0 has no label ex/none, which --labels names"):
+        read_kube_nodes(json.dumps(listed(V1)), labels=("ex/none",))
 
 
 def test_nodes_become_a_cluster_that_jobs_are_placed_on(tmp_path):
