@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 from commsim.cli import main
+from commsim.cli.parsing.aliases import in_new_words
 
 from . import corpus
 from .answer_checks import ANSWER, files_here, leftovers, wrong_end, wrong_json, wrong_numbers
@@ -190,7 +191,7 @@ def _ran(words: list[str]) -> tuple[int, str]:
     if not problem and not code:
         problem = wrong_numbers(words, out.getvalue())
         if words[-1:] == [ANSWER]:
-            problem = problem or wrong_json(corpus.command_of(words), out.getvalue())
+            problem = problem or wrong_json(corpus.command_of(in_new_words(words).words), out.getvalue())
     return code if isinstance(code, int) else 0, problem
 
 
