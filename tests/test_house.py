@@ -84,6 +84,18 @@ def test_a_verb_is_a_file_with_a_name():
     assert [str(one.path) for one in packages if any(isinstance(node, definitions) for node in one.tree.body)] == []
 
 
+def test_the_file_of_a_verb_has_a_word_of_it():
+    """``plot`` stood in ``report.py``; what `formats` lists is said by the file of imports."""
+    from commsim.cli.verbs import commands_of, listed_verbs
+
+    files_of = {name: one.run.__module__ for verb in listed_verbs() for name, one in commands_of(verb).items()}
+    assert len(files_of) > 60
+    words = {name: name.replace("-", " ").split() for name in files_of if not name.endswith(" formats")}
+    assert {
+        name: files_of[name] for name in words if not {*words[name]} & {*files_of[name].rpartition(".")[2].split("_")}
+    } == {}
+
+
 def test_no_file_is_too_long():
     assert {str(f.path): f.n_lines for f in files() if f.n_lines > rules.MAX_LINES} == {}
 

@@ -31,6 +31,9 @@ def register(house: House) -> None:
     house.commands(
         "commsim.pages.cli.report",
         report="write one offline page with the figures of a result or a sweep",
+    )
+    house.commands(
+        "commsim.pages.cli.plot",
         plot="draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
     )
     house.commands(

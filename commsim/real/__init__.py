@@ -23,6 +23,9 @@ def register(house: House) -> None:
     house.commands(
         "commsim.real.cli.calibrate",
         calibrate="measure this machine under mpirun, and write the results as a network file",
+    )
+    house.commands(
+        "commsim.real.cli.validate",
         validate="run schedules for real under mpirun, and compare with the prediction",
     )
     house.commands(

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.pages.cli.report import KINDS
+from commsim.pages.cli.plot import KINDS
 from commsim.pages.fabric.figures_of_tiers import OF_LARGE
 from commsim.pages.figure import Figure, NothingToDraw
 from commsim.pages.figure_tables import FigureTable, number_column, table_of_rows, word_column

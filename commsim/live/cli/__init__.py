@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb
 
-from . import all_reduce, serve
+from . import all_reduce, serve, status
 
 COMMANDS = {
     "switch serve": Verb(serve.SwitchServeConfig, serve.run, "serve real workers over UDP, as a switch"),
     "switch all-reduce": Verb(
         all_reduce.SwitchAllReduceConfig, all_reduce.run, "sum tensors as a worker of a running switch"
     ),
-    "switch status": Verb(
-        all_reduce.SwitchStatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
-    ),
+    "switch status": Verb(status.SwitchStatusConfig, status.run, "print jobs, slots and counters of a running switch"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb
 
-from . import candidates, export, import_, job_moves, order, serve
+from . import export, import_, job_moves, order, rank_and_score, serve
 
 EXAMPLES = {
     "place": """
@@ -21,8 +21,8 @@ EXAMPLES = {
 
 COMMANDS = {
     "place rank": Verb(
-        candidates.PlaceRankConfig,
-        candidates.run,
+        rank_and_score.PlaceRankConfig,
+        rank_and_score.run,
         "rank placements of jobs on a cluster by link contention (`commsim place CLUSTER JOBS` is the same)",
         is_usual=True,
     ),
@@ -32,7 +32,9 @@ COMMANDS = {
         "rank moves of one running job to other hosts by what it and the others gain",
     ),
     "place score": Verb(
-        candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and print when each should start"
+        rank_and_score.ScoreConfig,
+        rank_and_score.score,
+        "score how well jobs share one link, and print when each should start",
     ),
     "place order": Verb(
         order.PlaceOrderConfig,

@@ -29,7 +29,7 @@ def beside(a: TableFields, b: TableFields, paths: tuple[str, str]) -> Answer:
     """Return the jobs of the best candidates, side by side."""
     from commsim.placement.candidate import counted_names
 
-    from .candidates import MAX_HOSTS
+    from .rank_and_score import MAX_HOSTS
 
     sides = {"a": _jobs(a), "b": _jobs(b)}
     rows: list[dict[str, Any]] = []

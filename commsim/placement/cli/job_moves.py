@@ -9,7 +9,7 @@ from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.units import format_time, parse_time
 from commsim.report.answer import Answer, Table, comments, remarks
 
-from .candidates import MAX_HOSTS, Draining, Scoring, drained_hosts, generators_of, settings_of
+from .rank_and_score import MAX_HOSTS, Draining, Scoring, drained_hosts, generators_of, settings_of
 
 if TYPE_CHECKING:
     from commsim.placement.moves import Move

@@ -14,8 +14,8 @@ from commsim.core.units import format_size, format_time, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 from commsim.training.cli.message_flags import Communication
 
-from .gradients import ProfileConfig, profile
 from .retime import retimed
+from .workload_profile import ProfileConfig, profile
 
 if TYPE_CHECKING:
     from commsim.profiles.calls import RecordedCall

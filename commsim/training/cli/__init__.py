@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb, WithJson
 
-from . import lists, parallel, share, step, training, transfers
+from . import kv_and_weights, models_and_policies, pipeline_and_moe, reshard, share, step, workload_run
 
 EXAMPLES = {
     "workload": """
@@ -31,25 +31,27 @@ EXAMPLES = {
 
 COMMANDS = {
     "workload run": Verb(
-        training.TrainingConfig,
-        training.run,
+        workload_run.TrainingConfig,
+        workload_run.run,
         "predict iterations from a trace of gradients, or from a graph of tasks",
     ),
-    "workload models": Verb(WithJson, lists.list_models, "print the transformers and accelerators of `workload step`"),
-    "workload policies": Verb(WithJson, lists.list_policies, "print the policies, with their parameters"),
+    "workload models": Verb(
+        WithJson, models_and_policies.list_models, "print the transformers and accelerators of `workload step`"
+    ),
+    "workload policies": Verb(WithJson, models_and_policies.list_policies, "print the policies, with their parameters"),
     "workload pipeline": Verb(
-        parallel.PipelineConfig,
-        parallel.run_pipeline,
+        pipeline_and_moe.PipelineConfig,
+        pipeline_and_moe.run_pipeline,
         "simulate pipeline schedules: iteration time and bubble, next to the published formula",
     ),
     "workload moe": Verb(
-        parallel.MoeConfig,
-        parallel.run_moe,
+        pipeline_and_moe.MoeConfig,
+        pipeline_and_moe.run_moe,
         "simulate a mixture of experts: all-to-all and all-reduce, first come first served or by priority",
     ),
     "workload reshard": Verb(
-        parallel.ReshardConfig,
-        parallel.run_reshard,
+        reshard.ReshardConfig,
+        reshard.run_reshard,
         "predict the time to move a piece of a tensor between meshes by send-recv, all-gather or broadcast",
     ),
     "workload step": Verb(
@@ -58,13 +60,13 @@ COMMANDS = {
         "predict a training step of a transformer: tensor, pipeline, context, data and expert parallel traffic",
     ),
     "workload kv": Verb(
-        transfers.KvConfig,
-        transfers.run_kv,
+        kv_and_weights.KvConfig,
+        kv_and_weights.run_kv,
         "predict the time to send a KV cache from prefill ranks to decode ranks that divide the heads differently",
     ),
     "workload weights": Verb(
-        transfers.WeightsConfig,
-        transfers.run_weights,
+        kv_and_weights.WeightsConfig,
+        kv_and_weights.run_weights,
         "predict the time to send weights from trainer to inference ranks directly, in chains or by the best broadcast",
     ),
     "workload share": Verb(

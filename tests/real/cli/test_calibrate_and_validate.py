@@ -16,7 +16,7 @@ from commsim.core.files.store import read_network, save
 from commsim.core.limits import EXPECTED
 from commsim.core.program import Program
 from commsim.core.result import Result
-from commsim.real.cli import calibrate
+from commsim.real.cli import calibrate, validate
 from commsim.real.validate import ValidationRow, about_sums, summary_of
 from commsim.report.answer import Lines, Table
 
@@ -173,13 +173,13 @@ def rows_of(*names: str, n_wrong: int = 0) -> list[ValidationRow]:
 
 def test_the_table_of_validate_fits_80_columns_and_shows_intervals_where_they_are_asked_for() -> None:
     rows = rows_of("halving_doubling_all_reduce", "ring_all_reduce")
-    usual, verbose = (calibrate._table(rows, "", verbose) for verbose in (False, True))
+    usual, verbose = (validate._table(rows, "", verbose) for verbose in (False, True))
     assert usual.columns == ["collective", "size(B)", "measured", "predicted", "error", "native"]
-    assert verbose.columns == calibrate.VALIDATED
+    assert verbose.columns == validate.VALIDATED
     lines = [usual.columns, *usual.rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(usual.columns))]
     assert sum(widths) + 2 * (len(widths) - 1) <= 80
-    wrong = calibrate._table(rows_of("ring_all_reduce", n_wrong=3), "", verbose=False)
+    wrong = validate._table(rows_of("ring_all_reduce", n_wrong=3), "", verbose=False)
     assert wrong.columns[-1] == "#wrong"
     assert wrong.rows[0][-1] == "3"
 
@@ -188,7 +188,7 @@ def test_the_table_of_validate_fits_80_columns_and_shows_intervals_where_they_ar
 def test_a_validate_that_is_killed_leaves_the_rows_that_it_measured(tmp_path: Path) -> None:
     table = tmp_path / "rows.json"
     program = (
-        "import os, sys, commsim.real.cli.calibrate as c\n"
+        "import os, sys, commsim.real.cli.validate as c\n"
         "made = c._keep\n"
         "def keep(*about):\n"
         "    write = made(*about)\n"
@@ -210,7 +210,7 @@ def test_progress_says_of_how_many_passes_and_for_how_long(
 ) -> None:
     clock = iter([100.0, 100.2, 103.0, 103.1, 112.0])
     monkeypatch.setattr(calibrate.time, "monotonic", lambda: next(clock))
-    progress = calibrate._progress(SimpleNamespace(rank=0), "validate", 10)
+    progress = calibrate.show_passes(SimpleNamespace(rank=0), "validate", 10)
     progress(0.0)
     progress(0.2)
     assert capsys.readouterr().err == "commsim validate: pass 1 of 10, 3 s of about 150 s\n"
@@ -226,7 +226,7 @@ def test_rows_of_ranks_that_share_cores_count_neither_in_errors_nor_in_intervals
     assert len(summary_of(alone)) == 2
     assert summary_of(shared) == []
     assert summary_of([*alone, *shared]) == summary_of(alone)
-    table, told = calibrate._parts(shared, None, SimpleNamespace(size=2, name="mpi"), verbose=False)
+    table, told = validate._parts(shared, None, SimpleNamespace(size=2, name="mpi"), verbose=False)
     assert isinstance(table, Table)
     assert table.rows[0][table.columns.index("error")] != "-"
     assert isinstance(told, Lines)

@@ -3,7 +3,7 @@ import json
 import pytest
 from command_words import with_flags
 
-from commsim.training.cli.parallel import PipelineConfig
+from commsim.training.cli.pipeline_and_moe import PipelineConfig
 from commsim.training.parallel.pipeline_orders import ORDERS
 from commsim.training.sharing.periodic import read_jobs
 
