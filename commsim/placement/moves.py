@@ -178,8 +178,8 @@ class Moves:
         if self.before is None:
             return lines
         was, now = _stretch(self.before), _stretch(self.moves[0].now)
-        text = "this move" if len(lines) == 1 else "these moves"
-        return [*lines, f"stretch of the jobs: {was} before the failure, {now} with {text}"]
+        text = "this move" if len(self.forced) == 1 else "these moves"
+        return [*lines, f"stretch of the jobs: {was} before, {now} with {text}"]
 
     def __str__(self) -> str:
         """Return a line for each job: its gain, and from where to where; before these what has to be moved."""

@@ -102,6 +102,7 @@ def test_drained_hosts_are_freed_and_other_ranks_stay() -> None:
     assert (forced.job, forced.after[0]) == ("a", "h0")
     assert not {"h1", "h5"} & set(forced.after)
     assert "stopped: 1 job for 90 s, 180 GPU-seconds together (--restart)" in str(found)
+    assert "x with this move\n" in str(found)  # of one job, of which there were "these moves" with a restart
     with pytest.raises(InputError, match="no host 'h9' to drain"):
         rank_moves(CLUSTER, jobs, drain=["h9"])
     assert rank_moves(CLUSTER, jobs, drain=["h[1,5]"]).forced[0].after == forced.after

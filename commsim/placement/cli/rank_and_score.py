@@ -286,9 +286,11 @@ def _jobs_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> list
 
 
 def _before(candidate: PlacementCandidate, job: PeriodicJob) -> str:
-    """Return the iteration time of a job that runs without the new ones, in ms; a dash where these cost it nothing."""
-    added = (candidate.cost or {"added": {}})["added"].get(job.name)
-    return "-" if added is None else f"{(candidate.predicted[job.name] - added * job.period) * 1e3:.3f}"
+    """Return the iteration time of a job that runs without the new ones, in ms; dashes where these cost nobody any."""
+    cost = candidate.cost
+    if cost is None or not cost["added"] or job.name in cost["own"]:
+        return "-"
+    return f"{(candidate.predicted[job.name] - cost['added'].get(job.name, 0.0) * job.period) * 1e3:.3f}"
 
 
 def window_text(window: tuple[float, float] | None) -> str:

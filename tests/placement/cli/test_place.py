@@ -220,6 +220,14 @@ def test_a_new_job_with_a_placement_costs_the_running_ones_too(commsim, tmp_path
     assert beside["cost"]["own"] == {"new": pytest.approx(after["new"] / 200, abs=1e-8)}
     assert beside["cost"]["added"] == {"runs": pytest.approx(after["runs"] / 200 - 1, abs=1e-8)}
     assert beside["cost"]["added"]["runs"] > 0.1
+    far = runs | {"job": "far", "phases": [], "placement": ["h2", "h5"]}  # it runs, and loses nothing: it had a dash
+    files[1].write_text(json.dumps([runs, far, new | {"placement": ["h1", "h4"]}]))
+    assert commsim("place", *files[:2]).code == 0
+    lines = [line.split() for line in commsim.out.splitlines()]
+    columns = next(line for line in lines if line[:1] == ["job"])
+    rows = {line[0]: dict(zip(columns, line, strict=False)) for line in lines if line[:1] in (["far"], ["new"])}
+    assert [rows[name].get("before(ms)") for name in ("far", "new")] == ["200.000", "-"]
+    files[1].write_text(json.dumps([runs, new | {"placement": ["h1", "h4"]}]))
     of_files = commsim.results("place", *files)["candidates"]
     assert [one["cost"]["total"] > 0.1 for one in of_files] == [False, True]
     files[1].write_text(json.dumps([runs | {"placement": ["h0", "h5"]}, new | {"placement": ["h1", "h4"]}]))
