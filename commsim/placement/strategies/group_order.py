@@ -80,16 +80,16 @@ def _bytes_out(job: PeriodicJob, host: Numbers) -> float:
 
 def _sends(phase: JobPhase, groups: Sequence[Sequence[int]], number: NDArray[np.intp]) -> float:
     """Count how often the busiest host sends the bytes of a phase to another one."""
-    out = np.zeros(int(number.max()) + 1)
-    for group in groups:
-        at = number[list(group)]
+    n_hosts = int(number.max()) + 1
+    out = np.zeros(n_hosts)
+    for size in set(map(len, groups)):
+        at = number[np.array([group for group in groups if len(group) == size])]
         if phase.pattern == ALL_TO_ALL:
-            hosts, counts = np.unique(at, return_counts=True)
-            out[hosts] += counts * (len(at) - counts) / max(len(at) - 1, 1)
+            pair, counts = np.unique(np.arange(len(at))[:, None] * n_hosts + at, return_counts=True)
+            out += np.bincount(pair % n_hosts, counts * (size - counts) / max(size - 1, 1), n_hosts)
         else:
-            then = np.roll(at, -1)
-            leaves = at != then
+            leaves = at != np.roll(at, -1, axis=1)
             if phase.pattern == SEND:
-                leaves[-1] = False
-            np.add.at(out, at[leaves], 1.0)
+                leaves[:, -1] = False
+            out += np.bincount(at[leaves], minlength=n_hosts)
     return float(out.max())
