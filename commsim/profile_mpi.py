@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.files.whole_files import check_writable, write_json
 
 USAGE = "usage: mpiexec -n N python -m commsim.profile_mpi [-o PREFIX] SCRIPT [ARGUMENTS]"
@@ -152,7 +153,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         from mpi4py import MPI
     except ImportError:
-        print("commsim.profile_mpi: error: it needs mpi4py: pip install 'commsim[mpi]'", file=sys.stderr)
+        print(needs("commsim.profile_mpi: error: it needs mpi4py", "mpi"), file=sys.stderr)
         return 2
     recorder = Recorder(MPI.COMM_WORLD.Get_rank())
     path = Path(f"{prefix}.rank{recorder.rank}.json")

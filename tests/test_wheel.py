@@ -46,8 +46,8 @@ def test_every_extra_names_a_library_that_it_installs():
     assert set(EXTRAS.values()) <= set(extras)
     without = {"mpi", "all", "graph", "mpich"} - set(EXTRAS.values())
     assert set(extras) - set(EXTRAS.values()) == without
-    assert told_extra("scipy.optimize") == "scipy is missing; pip install 'commsim[opt]'"
-    assert told_extra("networkx") == "networkx is missing; pip install 'commsim[graph]'"
+    assert told_extra("scipy.optimize") == "scipy is missing: pip install 'commsim[opt]'"
+    assert told_extra("networkx") == "networkx is missing: pip install 'commsim[graph]'"
     assert told_extra("no_such") == ""
 
 
@@ -55,7 +55,7 @@ def test_a_missing_library_is_one_line(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "scipy", None)
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     assert main(["synthesize", "--operation", "all_reduce", "--topology", "dgx-h100"]) == 2
-    assert capsys.readouterr().err == "commsim synthesize: error: scipy is missing; pip install 'commsim[opt]'\n"
+    assert capsys.readouterr().err == "commsim synthesize: error: scipy is missing: pip install 'commsim[opt]'\n"
 
 
 ASTRA = "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 100.0 ]\nlatency: [ 500.0 ]\n"

@@ -20,7 +20,12 @@ EXTRAS = {
 def told_extra(module: str) -> str:
     """Return what to install for a module that is missing; empty if no extra brings it."""
     name = module.partition(".")[0]
-    return f"{name} is missing; pip install 'commsim[{EXTRAS[name]}]'" if name in EXTRAS else ""
+    return needs(f"{name} is missing", EXTRAS[name]) if name in EXTRAS else ""
+
+
+def needs(what: str, extra: str, otherwise: str = "") -> str:
+    """Return the line that says what is missing, the extra that brings it, and what else may follow."""
+    return f"{what}: pip install 'commsim[{extra}]'{otherwise}"
 
 
 def of_extra(module: str) -> Any:

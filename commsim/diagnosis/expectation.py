@@ -19,7 +19,7 @@ from commsim.core.remark import Remark, distinct
 from commsim.core.units import count_text
 from commsim.core.value import Shown
 from commsim.nccl.error_model import ErrorModel
-from commsim.nccl.intervals import EVERY
+from commsim.nccl.intervals import EVERY, TOLD
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.checks import checked, texts
@@ -37,6 +37,8 @@ from .machines_asked import check_rate, on_machines
 USUAL_OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 USUAL_SIZES = tuple(float(2**power) for power in range(20, 35, 2))
 FALSE_ALARMS = 0.01
+# Codes of what predictions say of their intervals; an expectation has those of its errors.
+OF_INTERVALS = ("interval", "no-interval")
 __all__ = ["FALSE_ALARMS", "USUAL_OPERATIONS", "USUAL_SIZES", "Expectation", "ExpectedSize", "expect"]
 
 
@@ -242,7 +244,7 @@ def expect(
             ).sizes  # fmt: skip
             own = [one._replace(healthy=beside.busbw) for one, beside in zip(own, whole, strict=True)]
         found += own
-        notes += [note for note in solution.said if note.code != "interval"]
+        notes += [note for note in solution.said if note.code not in OF_INTERVALS]
     assert isinstance(plan, Plan)  # the operations are at least one
     ranks = plan.placement.nodes[: plan.schedule.n_ranks]
     n_machines = len(set(where.machine[ranks].tolist()) - {-1}) or len(set(ranks.tolist()))
@@ -310,9 +312,10 @@ def _chosen(plan: Plan, size: float) -> str:
 
 def _about_errors(errors: ErrorModel) -> list[Remark]:
     if errors.kind == EVERY:
-        text = "floors: the errors of NCCL on all kinds of machines; none are known of this collective"
+        text = "low, high, floor: of NCCL on all kinds of machines; none are known of this collective"
         return [Remark("errors-of-all", text, needed=True)]
     if not errors.is_of_kind:
-        text = f"floors: few public tables of {errors.kind}; the errors of all kinds of machines count"
+        kind = TOLD.get(errors.kind, errors.kind)
+        text = f"low, high, floor: of all kinds of machines; few public tables are of {kind}"
         return [Remark("errors-of-all", text, needed=True)]
     return []

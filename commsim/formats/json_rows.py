@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.files.fields import TableFields
 from commsim.core.files.opening import check_regular
 from commsim.core.files.sweep_store import reading, rows_in
@@ -56,7 +57,10 @@ def read_json_rows(path: Path, context: ReadingContext) -> Sequence[Measurement]
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":  # one table to a line
             return read_lines(text, path, context)
-        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+        begins = text.strip().partition("\n")[0][:40]
+        raise InputError(
+            f"{path}: holds no measurement, and is not JSON: {str(error).splitlines()[0]}; it begins with {begins!r}"
+        ) from None
     return _by_kind(tree, path, context)
 
 
@@ -145,7 +149,7 @@ def read_parquet(path: Path, context: ReadingContext) -> list[Measurement]:
         import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
-        raise InputError(f"{path}: Parquet needs pyarrow: pip install 'commsim[data]'") from None
+        raise InputError(needs(f"{path}: Parquet needs pyarrow", "data")) from None
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path} is a folder without *.parquet; a log, or another file with times, is wanted")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.files.trace_events import opened, process_name, sort_index, thread_name, write_events
 
 from .timeline import Timeline, Track
@@ -110,7 +111,7 @@ def require_perfetto() -> Any:
     try:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
     except ImportError:
-        raise InputError("Perfetto's own format needs: pip install 'commsim[perfetto]', or write .json.gz") from None
+        raise InputError(needs("Perfetto's own format needs perfetto", "perfetto", ", or write .json.gz")) from None
     return perfetto_trace_pb2
 
 

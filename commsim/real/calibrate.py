@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from commsim.core.curves import Curve, Curves
 from commsim.core.errors import BackendError, InputError
+from commsim.core.extras import needs
 from commsim.core.network import Network, both_ways, kinds, node_names
 
 from .busy import QUIET, Busy, quiet_ones
@@ -330,5 +331,5 @@ def rising(values: Floats) -> Floats:
     try:
         from scipy.optimize import isotonic_regression
     except ImportError:
-        raise InputError("calibration needs SciPy: pip install 'commsim[opt]'") from None
+        raise InputError(needs("calibration needs SciPy", "opt")) from None
     return np.asarray(np.maximum.accumulate(np.exp(isotonic_regression(np.log(values)).x)))

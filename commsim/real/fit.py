@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 
 # Relative error from which on a point pulls with constant force only: one disturbed run must not bend the line.
 _TAME = 0.2
@@ -44,7 +45,7 @@ def fit_costs(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDA
     try:
         from scipy.optimize import least_squares
     except ImportError:
-        raise InputError("fitting costs needs SciPy: pip install 'commsim[opt]'") from None
+        raise InputError(needs("fitting costs needs SciPy", "opt")) from None
 
     def error(log_x: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.log(columns @ np.exp(log_x) / seconds))

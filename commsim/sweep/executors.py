@@ -13,6 +13,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError, unknown_name
+from commsim.core.extras import needs
 from commsim.core.files.socket_folders import has_room_for_socket
 from commsim.core.interrupts import signals_held
 from commsim.core.spec import is_whole
@@ -207,7 +208,7 @@ def _mpi(n: int) -> WorkerPool:  # noqa: ARG001 - mpiexec said how many
     try:
         from mpi4py.futures import MPIPoolExecutor
     except ImportError:
-        raise InputError("--executor mpi needs mpi4py: pip install 'commsim[mpi]'") from None
+        raise InputError(needs("--executor mpi needs mpi4py", "mpi")) from None
     if not _is_under_mpi():
         raise InputError("--executor mpi: start with `mpiexec -n N python -m mpi4py.futures -m commsim sweep ...`")
     executor = MPIPoolExecutor()
@@ -218,7 +219,7 @@ def _dask(name: str, n: int) -> WorkerPool:
     try:
         import distributed
     except ImportError:
-        raise InputError(f"--executor {name} needs Dask: pip install 'commsim[dask]'") from None
+        raise InputError(needs(f"--executor {name} needs Dask", "dask")) from None
     dask: Any = distributed
     if name != "dask":
         address = name.removeprefix("dask://")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 
 from .config import SweepCase, SweepConfig
 from .expression import all_of, lookup
@@ -138,7 +139,7 @@ def _draw(config: SweepConfig, n_dims: int) -> list[list[float]]:
     try:
         from scipy.stats import qmc
     except ImportError:
-        raise InputError(f"a {config.sample} sample needs SciPy: pip install 'commsim[opt]'") from None
+        raise InputError(needs(f"a {config.sample} sample needs SciPy", "opt")) from None
     import numpy as np
 
     build: Callable[..., Any] = qmc.LatinHypercube if config.sample == "latin_hypercube" else qmc.Sobol

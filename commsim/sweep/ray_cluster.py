@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
+from commsim.core.extras import needs
 
 # What Ray raises when a worker or its machine has ended, and not the function that it ran.
 WORKER_DIED = ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError")
@@ -38,7 +39,7 @@ class RayExecutor(Executor):
         try:
             self._ray: Any = importlib.import_module("ray")
         except ImportError:
-            raise InputError("--executor ray needs Ray: pip install 'commsim[ray]'") from None
+            raise InputError(needs("--executor ray needs Ray", "ray")) from None
         self._is_ours = not self._ray.is_initialized()
         if self._is_ours:
             _connect(self._ray, address or os.environ.get("RAY_ADDRESS"), n)

@@ -1,7 +1,4 @@
-"""The results of a sweep as one table: Arrow, pandas, polars, SQL; written as CSV, JSON or Parquet.
-
-The type of a column depends only on its name, never on its values.
-"""
+"""The results of a sweep as one table: Arrow, pandas, polars, SQL; the type of a column follows from its name."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.files.sweep_store import LOCK, STORE, columns_in, read_description, reading, rows_in
 from commsim.core.files.whole_files import parse_json, replacing, write_json
 from commsim.core.remark import read_remarks
@@ -179,7 +177,7 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
     try:
         import duckdb
     except ImportError:
-        raise InputError("SQL over results needs DuckDB: pip install 'commsim[data]'") from None
+        raise InputError(needs("SQL over results needs DuckDB", "data")) from None
     table = read_table(directory)
     closed = {"enable_external_access": "false", "python_enable_replacements": "false", "temp_directory": "",
               "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # fmt: skip
@@ -330,7 +328,7 @@ def require_pyarrow() -> Any:
         import pyarrow.json
         import pyarrow.parquet
     except ImportError:
-        raise InputError("tables of results need pyarrow: pip install 'commsim[data]'") from None
+        raise InputError(needs("tables of results need pyarrow", "data")) from None
     return pa
 
 

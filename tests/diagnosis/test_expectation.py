@@ -9,6 +9,15 @@ from commsim.core.errors import InputError
 from commsim.diagnosis.expectation import USUAL_OPERATIONS
 
 
+def test_ends_that_are_printed_are_not_said_to_be_missing():
+    """Beside low and high of two racks stood "no interval: too few public tables"."""
+    found = cs.expect("gb200-nvl72", ["all_reduce"], ["1GiB"], machines=2)
+    said = [str(remark) for remark in found.remarks]
+    told = "low, high, floor: of all kinds of machines; few public tables are of NVLink domains joined by a network"
+    assert told in said
+    assert not [line for line in said if line.startswith("no interval")]
+
+
 def test_an_expectation_is_the_prediction_with_its_interval():
     (found,) = cs.expect("dgx-h100", ["all_reduce"], ["1GiB"]).sizes
     result = cs.predict("nccl_all_reduce", "dgx-h100", "1GiB")

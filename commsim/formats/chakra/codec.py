@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 
 INVALID, METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLLECTIVE = range(8)
 # By name: the name of the value's type, such as ``int64_val`` or ``int64_list``, and the value or a tuple.
@@ -91,7 +92,7 @@ def _messages() -> dict[str, Any]:
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError:
-        raise InputError("traces of Chakra need protobuf: pip install 'commsim[chakra]'") from None
+        raise InputError(needs("traces of Chakra need protobuf", "chakra")) from None
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="et_def.proto", package="commsim.chakra", syntax="proto3")
 

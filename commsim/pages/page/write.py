@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.files.whole_files import replacing
 from commsim.core.units import format_bandwidth
 from commsim.pages.figure import Figure, without_unit
@@ -56,7 +57,7 @@ def require_library() -> None:
     try:
         import vl_convert  # noqa: F401
     except ImportError:
-        raise InputError("pages need vl-convert: pip install 'commsim[report]'") from None
+        raise InputError(needs("pages need vl-convert", "report")) from None
 
 
 def check_page(path: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.files.whole_files import replacing
 from commsim.pages.plots.chart import Chart, write_chart
 
@@ -38,7 +39,7 @@ def require_matplotlib(what: str = "PNG needs", otherwise: str = ", or draw to a
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise InputError(f"{what} matplotlib: pip install 'commsim[plot]'{otherwise}") from None
+        raise InputError(needs(f"{what} matplotlib", "plot", otherwise)) from None
 
 
 def _write_png(picture: Picture, out: BinaryIO) -> None:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.units import count_text
 from commsim.core.value import Shown
 from commsim.pages.palette import SERIES as COLOURS
@@ -161,7 +162,7 @@ class Chart(Shown):
             If matplotlib is not installed.
         """
         if importlib.util.find_spec("matplotlib") is None:
-            raise InputError("charts need matplotlib: pip install 'commsim[plot]'")
+            raise InputError(needs("charts need matplotlib", "plot"))
         out = io.BytesIO()
         write_chart(self, out, "svg")
         return out.getvalue().decode()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.files.whole_files import replacing
 from commsim.pages.figure import Figure, drawn_table
 from commsim.pages.figure_tables import Column, FigureTable, csv_text, distinct, format_value
@@ -230,7 +231,7 @@ def check_plot(path: str | Path) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise InputError("plots need matplotlib: pip install 'commsim[plot]'") from None
+        raise InputError(needs("plots need matplotlib", "plot")) from None
 
 
 def write_plot(figure: Figure, path: str | Path, width: float, provenance: Mapping[str, str]) -> Path:

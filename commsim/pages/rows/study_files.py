@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError, printable
+from commsim.core.extras import needs
 from commsim.core.files.fields import TableFields
 from commsim.core.files.result_file import read_result
 from commsim.core.files.whole_files import read_tree
@@ -168,7 +169,7 @@ def _read_sweep(path: Path) -> tuple[FigureTable, dict[str, str]]:
 
         table = read_table(path)
     except ImportError as error:
-        raise InputError(f"{path}: reading a sweep needs pyarrow: pip install 'commsim[data]' ({error})") from None
+        raise InputError(needs(f"{path}: reading a sweep needs pyarrow", "data", f" ({error})")) from None
     stamped = json.loads((table.schema.metadata or {}).get(b"commsim", b"{}"))
     return table_of_arrow(table), {
         f"sweep: {key}": value if isinstance(value, str) else json.dumps(value) for key, value in stamped.items()

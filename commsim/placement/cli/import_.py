@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, flag
 from commsim.core.errors import BackendError, InputError, located
+from commsim.core.extras import needs
 from commsim.core.files.whole_files import read_text, write_tree
 from commsim.core.network import Network
 from commsim.core.remark import Remark
@@ -188,4 +189,4 @@ def require_yaml() -> None:
     try:
         import yaml  # noqa: F401
     except ImportError:
-        raise BackendError("PyYAML is missing: pip install 'commsim[yaml]'") from None
+        raise BackendError(needs("PyYAML is missing", "yaml")) from None

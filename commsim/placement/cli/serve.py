@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, flag, switched
 from commsim.core.errors import BackendError, InputError
+from commsim.core.extras import needs
 from commsim.core.units import parse_size, parse_time
 from commsim.live.cli.serve import port_number
 from commsim.report.answer import Answer
@@ -135,4 +136,4 @@ def require_extra() -> None:
         import fastapi_offline  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise BackendError(f"{error.name} is missing: pip install 'commsim[serve]'") from None
+        raise BackendError(needs(f"{error.name} is missing", "serve")) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from commsim.core.extras import needs
+
 from .guard import Refusal
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class Metrics:
             If its client is not installed.
         """
         if self._registry is None:
-            raise Refusal(503, "/metrics needs prometheus-client: pip install 'commsim[serve]'")
+            raise Refusal(503, needs("/metrics needs prometheus-client", "serve"))
         from prometheus_client import generate_latest
 
         return bytes(generate_latest(self._registry))

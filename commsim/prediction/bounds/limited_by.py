@@ -1,4 +1,4 @@
-"""What limits a prediction: a kind of link with its share of the time, a switch's slots, or messages in turn.
+"""What limits a prediction: a kind of link with its share of the time, a switch's slots, or what is waited for.
 
 All predictions have these words; `switch simulate` and bounds name what their own models have. A kind of link is as
 busy as the busiest of its links: the bytes that it carried, at its rate, over the time.
@@ -30,6 +30,9 @@ ABOUT = 0.97
 MESSAGES, SLOTS = "messages in turn", "the switch's slots"
 NICS, NVLINK, SOCKETS, HOST_MEMORY, PCIE = "the NICs", "NVLink", "the links between CPU sockets", "host memory", "PCIe"
 XGMI, HOST_CABLES = "xGMI", "the cables between hosts"
+# What senders wait for while no link is busy, by the counter of packets that shows it.
+OF_PACKETS = {"marks": "the senders' congestion control", "timeouts": "timeouts after losses"}
+WAITS = (MESSAGES, SLOTS, *OF_PACKETS.values())
 __all__ = ["Limit", "bytes_up", "kind_of_link", "limit_of", "row_of_limit", "short_limit", "told_limits"]
 
 
@@ -39,7 +42,8 @@ class Limit(NamedTuple):
     Parameters
     ----------
     what : str
-        Kind of link, ``the switch's slots`` or ``messages in turn``.
+        Kind of link, ``the switch's slots``, ``the senders' congestion control``, ``timeouts after losses`` or
+        ``messages in turn``.
     busy : float
         Share of the time in which the busiest link is busy: of the kind, else of all.
     """
@@ -48,7 +52,7 @@ class Limit(NamedTuple):
     busy: float
 
     def __str__(self) -> str:
-        if self.what in (MESSAGES, SLOTS):
+        if self.what in WAITS:
             return f"{self.what} (no link is busy for more than {self.busy:.0%} of the time)"
         return f"{self.what} ({self.busy:.0%} of the time)"
 
@@ -132,7 +136,7 @@ def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
         return Limit(SLOTS, most)
     by_kind = _by_kind(network, busy)
     if not by_kind or sum(by_kind.values()) < BUSY:
-        return Limit(MESSAGES, most)
+        return Limit(next((what for key, what in OF_PACKETS.items() if result.counters.get(key)), MESSAGES), most)
     what = max(by_kind, key=by_kind.__getitem__)
     # A machine's PCIe links are made for its NICs: where both are as busy, the NICs are what one would look for.
     if by_kind.get(NICS, 0.0) > ABOUT * by_kind[what]:
@@ -172,7 +176,7 @@ def short_limit(limit: Limit | None) -> str:
     """Return what limits a time, for a cell of a table: links with their share of the time, else what is waited for."""
     if limit is None:
         return "-"
-    return limit.what if limit.what in (MESSAGES, SLOTS) else f"{limit.what} {limit.busy:.0%}"
+    return limit.what if limit.what in WAITS else f"{limit.what} {limit.busy:.0%}"
 
 
 def told_limits(limits: Sequence[Limit | None], sizes: Sequence[float]) -> str:

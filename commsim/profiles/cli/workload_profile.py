@@ -10,6 +10,7 @@ from typing import Any
 
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import BackendError, InputError
+from commsim.core.extras import needs
 from commsim.core.units import format_size, format_time
 from commsim.report.answer import Answer, Facts, Lines, Part
 
@@ -42,7 +43,7 @@ def profile(config: ProfileConfig) -> Answer:
     try:
         import torch
     except ImportError:
-        raise BackendError("torch is not installed: pip install 'commsim[torch]'") from None
+        raise BackendError(needs("torch is not installed", "torch")) from None
     if config.device == "cuda" and not torch.cuda.is_available():
         raise BackendError("--device cuda: torch finds no GPU")
     from commsim.training.backward_trace import write_backward_trace

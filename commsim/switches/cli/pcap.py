@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
+from commsim.core.extras import needs
 from commsim.core.remark import Remark
 from commsim.core.units import microseconds
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
@@ -90,7 +91,7 @@ def _packets(file: str, n_packets: int) -> list[Part]:
     try:
         from switch_model.packets.layers import headers
     except ImportError:
-        raise InputError("--packets needs Scapy: pip install 'commsim[packets]'") from None
+        raise InputError(needs("--packets needs Scapy", "packets")) from None
     of = f"headers of the first {n_packets} packets; values are left out"
     return [*comments([of]), Lines(list(headers(file, n_packets)))]
 

@@ -111,3 +111,11 @@ def test_the_title_names_the_faults(commsim):
 )
 def test_wrong_input_is_refused_on_one_line(commsim, words, said):
     assert said in commsim.refuses("expect", *words)
+
+
+def test_a_file_of_another_kind_is_no_log_and_its_beginning_is_named(commsim, tmp_path):
+    """A TOML file was only "Expecting value: line 1 column 3"."""
+    (tmp_path / "jobs.toml").write_text("[[job]]\nranks = '0-3'\n")
+    said = commsim.refuses("expect", "dgx-h100", "--from", tmp_path / "jobs.toml")
+    assert "holds no measurement, and is not JSON: " in said
+    assert said.strip().endswith("it begins with '[[job]]'")

@@ -40,6 +40,14 @@ def test_the_kind_of_the_busiest_link_limits_or_what_keeps_all_links_idle(collec
     assert found.busy == pytest.approx(min(1.0, busy.max()))
 
 
+def test_senders_that_are_held_back_are_not_called_messages_in_turn(commsim):
+    """Eight senders of 1 MiB under DCQCN: marks cut their rates, and no link is busy for a fifth of the time."""
+    words = ("traffic", "--preset", "roce", "--topology", "star:n_hosts=9", "--pattern", "incast", "--size", "1MiB")
+    assert "# limited by: the senders' congestion control (no link is busy for more than" in commsim(*words).out
+    words = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "--engine", "packet", "--preset", "roce")
+    assert "# limited by: timeouts after losses (no link" in commsim(*words, "--loss", "5%", "--size", "64K").out
+
+
 def test_a_closed_form_has_no_busy_links():
     assert limit("ring_all_reduce", "star:n_hosts=8", "1MiB", engine="closed-form")[0] is None
 
