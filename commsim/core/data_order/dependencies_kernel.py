@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import Records, kernel
+from commsim.core.jit import Records, kernel, njit_norefcount
 from commsim.core.schedule import REDUCE, Transfers
 
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, FENCE = range(4)
+# Room for predecessors per transfer that is made at once, where so many may come.
+MOST_AT_ONCE = 64
+
+Numbers = NDArray[np.int32]
 
 Integers = TypeVar("Integers", NDArray[np.int32], NDArray[np.uint8])
 
@@ -24,13 +28,25 @@ def _doubled(array: Integers) -> Integers:
     return larger
 
 
+class Touches(NamedTuple):
+    """Who wrote and read each cell: linked lists of its last hop's writers, and of its readers since then."""
+
+    write_hop: Numbers  # [n_cells], the hop that wrote it last
+    last_writer: Numbers  # [n_cells], node of the first writer in the list, -1 without,
+    n_writers: Numbers  # [n_cells], and how long the list is
+    last_reader: Numbers  # [n_cells]
+    n_readers: Numbers  # [n_cells]
+    transfer: Numbers  # [n_nodes]
+    following: Numbers  # [n_nodes], node
+    seen: NDArray[np.int64]  # [n], 2 * successor + (1 when the edge waits for completion)
+    place: NDArray[np.int64]  # [4], the next transfer, predecessors found, nodes, and room that the next one needs
+
+
 @kernel
 def find_dependencies(
     transfers: Transfers, cells: Records, n_cells: int, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], int]:
     """Find the data order of transfers in program order; the wire order is not part of it.
-
-    Every cell keeps two linked lists: the writers of the last hop that wrote it, and its readers since then.
 
     Parameters
     ----------
@@ -53,82 +69,123 @@ def find_dependencies(
         A transfer that overwrites what another of its hop writes, or -1.
     """
     n = transfers.shape[0]
-    last_writer = np.full(n_cells, -1, np.int32)  # node of the first writer in the list
-    last_reader = np.full(n_cells, -1, np.int32)
-    write_hop = np.full(n_cells, -1, np.int32)
-    node_transfer = np.empty(2 * n, np.int32)
-    node_next = np.empty(2 * n, np.int32)
     n_nodes = 0
-    seen = np.full(n, -1, np.int64)  # 2 * successor + (1 when the edge waits for completion)
-    first = np.empty(n + 1, np.int64)
-    pred = np.empty(2 * n, np.int32)
-    kind = np.empty(2 * n, np.uint8)
-    m = 0
+    for of in cells:
+        n_nodes += of["read_end"] - of["read"] + of["write_end"] - of["write"]
+    t = Touches(
+        np.full(n_cells, -1, np.int32), np.full(n_cells, -1, np.int32), np.zeros(n_cells, np.int32),
+        np.full(n_cells, -1, np.int32), np.zeros(n_cells, np.int32), np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32), np.full(n, -1, np.int64), np.zeros(4, np.int64),
+    )  # fmt: skip
+    first, pred, kind = np.zeros(n + 1, np.int64), np.empty(2 * n, np.int32), np.empty(2 * n, np.uint8)
     conflict = -1
     begin = 0
-    while begin < n and m <= most:
-        end = begin
-        while end < n and transfers[end]["hop"] == transfers[begin]["hop"]:
-            end += 1
-        for i in range(begin, end):
-            first[i] = m
-            if m > most:
-                break
-            of = cells[i]
-            for k in range(of["read"], of["read_end"]):
-                node = last_writer[k]
-                while node >= 0:
-                    if seen[node_transfer[node]] != 2 * i + 1:
-                        seen[node_transfer[node]] = 2 * i + 1
-                        if m >= pred.shape[0]:
-                            pred, kind = _doubled(pred), _doubled(kind)
-                        pred[m], kind[m] = node_transfer[node], READ_AFTER_WRITE
-                        m += 1
-                    node = node_next[node]
-            for k in range(of["write"], of["write_end"]):
-                node = last_writer[k]
-                while node >= 0:
-                    if seen[node_transfer[node]] != 2 * i + 1:
-                        seen[node_transfer[node]] = 2 * i + 1
-                        if m >= pred.shape[0]:
-                            pred, kind = _doubled(pred), _doubled(kind)
-                        pred[m], kind[m] = node_transfer[node], WRITE_AFTER_WRITE
-                        m += 1
-                    node = node_next[node]
-            for k in range(of["write"], of["write_end"]):
-                node = last_reader[k]
-                while node >= 0:
-                    if seen[node_transfer[node]] < 2 * i:
-                        seen[node_transfer[node]] = 2 * i
-                        if m >= pred.shape[0]:
-                            pred, kind = _doubled(pred), _doubled(kind)
-                        pred[m], kind[m] = node_transfer[node], WRITE_AFTER_READ
-                        m += 1
-                    node = node_next[node]
-        for i in range(begin, end):
-            t = transfers[i]
-            for k in range(cells[i]["write"], cells[i]["write_end"]):
-                if write_hop[k] != t["hop"]:
-                    write_hop[k] = t["hop"]
-                    last_writer[k] = -1
-                    last_reader[k] = -1
-                elif t["op"] != REDUCE or transfers[node_transfer[last_writer[k]]]["op"] != REDUCE:
-                    conflict = i
-                if n_nodes >= node_next.shape[0]:
-                    node_transfer, node_next = _doubled(node_transfer), _doubled(node_next)
-                node_transfer[n_nodes], node_next[n_nodes] = i, last_writer[k]
-                last_writer[k] = n_nodes
-                n_nodes += 1
-        for i in range(begin, end):
-            for k in range(cells[i]["read"], cells[i]["read_end"]):
-                if n_nodes >= node_next.shape[0]:
-                    node_transfer, node_next = _doubled(node_transfer), _doubled(node_next)
-                node_transfer[n_nodes], node_next[n_nodes] = i, last_reader[k]
-                last_reader[k] = n_nodes
-                n_nodes += 1
+    while begin < n and t.place[1] <= most:
+        end = hop_end(transfers, begin)
+        while not look_back(cells, t, first, pred, kind, end, most):
+            # as much for each that is left, within limits: memory that is not written is none
+            room = max(2 * len(pred), t.place[1] + t.place[3], min(t.place[3] * (n - t.place[0]), MOST_AT_ONCE * n))
+            larger, larger_kind = np.empty(room, np.int32), np.empty(room, np.uint8)
+            copy_to(pred, larger, t.place[1])
+            copy_to(kind, larger_kind, t.place[1])
+            pred, kind = larger, larger_kind
+        conflict = max(conflict, touch(transfers, cells, t, begin, end))
         begin = end
+    m = t.place[1]
     first[n] = m
     return first, pred[:m].copy(), kind[:m].copy(), conflict
+
+
+@njit_norefcount
+def hop_end(transfers: Transfers, begin: int) -> int:
+    """Return where the hop ends that begins with transfer `begin`."""
+    end = begin
+    while end < len(transfers) and transfers[end]["hop"] == transfers[begin]["hop"]:
+        end += 1
+    return end
+
+
+@njit_norefcount
+def copy_to(array: Integers, larger: Integers, n: int) -> None:
+    """Copy the first `n` items."""
+    for k in range(n):
+        larger[k] = array[k]
+
+
+@njit_norefcount
+def look_back(
+    cells: Records,
+    t: Touches,
+    first: NDArray[np.int64],
+    pred: NDArray[np.int32],
+    kind: NDArray[np.uint8],
+    end: int,
+    most: int,
+) -> bool:
+    """Find the predecessors of the transfers of a hop up to `end`; stop, and return False, where there is no room."""
+    for i in range(t.place[0], end):
+        t.place[0] = i
+        first[i] = m = t.place[1]
+        if m > most:
+            break
+        of = cells[i]
+        needs = 0
+        for k in range(of["read"], of["read_end"]):
+            needs += t.n_writers[k]
+        for k in range(of["write"], of["write_end"]):
+            needs += t.n_writers[k] + t.n_readers[k]
+        if m + needs > len(pred):
+            t.place[3] = needs
+            return False
+        for k in range(of["read"], of["read_end"]):
+            m = _list(t, t.last_writer[k], 2 * i + 1, READ_AFTER_WRITE, m, pred, kind)
+        for k in range(of["write"], of["write_end"]):
+            m = _list(t, t.last_writer[k], 2 * i + 1, WRITE_AFTER_WRITE, m, pred, kind)
+        for k in range(of["write"], of["write_end"]):
+            m = _list(t, t.last_reader[k], 2 * i, WRITE_AFTER_READ, m, pred, kind)
+        t.place[1] = m
+    t.place[0] = end
+    return True
+
+
+@njit_norefcount
+def _list(t: Touches, node: int, mark: int, why: int, m: int, pred: NDArray[np.int32], kind: NDArray[np.uint8]) -> int:
+    """Append the transfers of a list that are not yet predecessors, or not of this strength; return how many are."""
+    while node >= 0:
+        j = t.transfer[node]
+        if t.seen[j] < mark:
+            t.seen[j] = mark
+            pred[m], kind[m] = j, why
+            m += 1
+        node = t.following[node]
+    return m
+
+
+@njit_norefcount
+def touch(transfers: Transfers, cells: Records, t: Touches, begin: int, end: int) -> int:
+    """List what the transfers of a hop write, then what they read; return one that overwrites another's, or -1."""
+    conflict, node = -1, t.place[2]
+    for i in range(begin, end):
+        hop, op = transfers[i]["hop"], transfers[i]["op"]
+        for k in range(cells[i]["write"], cells[i]["write_end"]):
+            if t.write_hop[k] != hop:
+                t.write_hop[k] = hop
+                t.last_writer[k] = t.last_reader[k] = -1
+                t.n_writers[k] = t.n_readers[k] = 0
+            elif op != REDUCE or transfers[t.transfer[t.last_writer[k]]]["op"] != REDUCE:
+                conflict = i
+            t.transfer[node], t.following[node] = i, t.last_writer[k]
+            t.last_writer[k] = node
+            t.n_writers[k] += 1
+            node += 1
+    for i in range(begin, end):
+        for k in range(cells[i]["read"], cells[i]["read_end"]):
+            t.transfer[node], t.following[node] = i, t.last_reader[k]
+            t.last_reader[k] = node
+            t.n_readers[k] += 1
+            node += 1
+    t.place[2] = node
+    return conflict
 
 
 @kernel

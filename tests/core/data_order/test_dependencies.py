@@ -160,6 +160,22 @@ def test_edges_are_those_of_the_definition(schedule):
         assert kinds <= wanted[pair]
 
 
+def test_a_sum_that_all_fetch_has_the_square_of_its_writers_in_the_order_of_the_lists():
+    # more than there is room for at first, twice
+    p = Program(14, n_chunks=2)
+    others = np.arange(1, 14)
+    for chunk in (0, 1):
+        p.reduce(chunk, src=others, dst=0)
+        p.copy(chunk, src=0, dst=others)
+    schedule = p.build()
+    order = dependencies(schedule, schedule.expand())
+    last = slice(order.first[-2], order.first[-1])
+    assert order.pred[last].tolist() == [*range(38, 25, -1)]
+    assert set(order.kind[last].tolist()) == {READ_AFTER_WRITE}
+    assert len(order.pred) == len(order.kind) == order.first[-1] == 2 * 13 * 13
+    assert edges(schedule).keys() == naive_edges(schedule).keys()
+
+
 @st.composite
 def long_messages(draw):
     """Messages of many chunks, cut anywhere; no hop writes to a participant twice."""
