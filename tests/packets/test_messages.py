@@ -116,9 +116,10 @@ def test_links_carry_the_data_and_their_acknowledgements(transport: OnePath) -> 
     network, size = star(4, RATE, 1e-6), 4 * 40960.0
     run = play(planned("ring_all_reduce", network, 4), size, transport=transport)
     flows = simulate_flows(planned("ring_all_reduce", network, 4), size, framing=ROCE)[0]
-    acks = 6 * 10  # of the 10 packets of each of 6 hops; the last may be under way
+    # of the 10 packets of each of 6 hops, of RoCE of the last one of them; the last may be under way
+    acks, missing = (6, 1) if transport.name == "dcqcn" else (6 * 10, 8)
     more = (run.results[0].link_bytes - flows.link_bytes) / 86
-    assert ((acks - 8 <= more) & (more <= acks) & (more % 1 == 0)).all()
+    assert ((acks - missing <= more) & (more <= acks) & (more % 1 == 0)).all()
     assert run.results[0].bytes_on_wire == flows.bytes_on_wire
 
 

@@ -54,7 +54,9 @@ class Packets(SprayingFlags, EngineFlags):
         metavar="SIZE",
         help="payload outstanding per flow (default with --transport window: 2 bandwidth-delay products)",
     )
-    ack_every: int | None = flag(metavar="N", help="packets per acknowledgement (default: 1; nscc, rccc, eqds: 16 KiB)")
+    ack_every: int | None = flag(
+        metavar="N", help="packets per acknowledgement (default: 1; dcqcn: 256; nscc, rccc, eqds: 16 KiB)"
+    )
     buffer: str | None = flag(
         "--buffer", "--queue", metavar="SIZE",
         help="queue size of each switch port (default: the network's; with spraying, rate times round trip)",

@@ -1,7 +1,7 @@
 """A receiver: what it does with data, whole or trimmed, in whatever order it comes, and what it answers.
 
-It acknowledges every so many bytes, at once what is marked or asks for it, with the first packet that it lacks and a
-bitmap of 64 others (selective acknowledgement). A trimmed packet is answered with a NACK.
+It acknowledges every so many bytes, and at once what is marked (but for DCQCN) or asks for it, with the first packet
+that it lacks and a bitmap of 64 others (selective acknowledgement). A trimmed packet is answered with a NACK.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def _accept(fabric: RunState, p: int, now: int) -> None:
     flow, rules = fabric.flow[packet["flow"]], rules_for(fabric, packet["flow"])
     number, size = packet["number"], packet["size"]
     counts = rules["counts_packets"]
-    due = (flow["received"] == 0 and not counts) or packet["flags"] & (MARKED | ACK_NOW) != 0
+    due = packet["flags"] & ACK_NOW != 0
+    if rules["transport"] != DCQCN:  # a NIC of RoCE tells of marks by notifications alone
+        due |= (flow["received"] == 0 and not counts) or packet["flags"] & MARKED != 0
     due |= number < flow["answer_to"]
     flow["owes"] |= packet["flags"] & ACK_NOW != 0
     flow["received"] += size

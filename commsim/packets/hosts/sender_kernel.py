@@ -133,8 +133,9 @@ def make_packet(fabric: RunState, f: int, p: int, now: int) -> None:
         flow["credit"] -= size
         full = flow["credit"] <= 0
         packet["amount"] = wanted_credit(fabric, f, left)
-    # where many flows take turns, the bytes that one answer is due for take them longer than the timer
+    # where many flows take turns, or one is slow, the bytes that one answer is due for take longer than the timer
     full |= fabric.host[flow["src"]]["n_ready"] * rules["ack_every"] * rules["ps_per_byte"] > rules["give_up"] // 2
+    full |= rules["paces"] and rules["ack_every"] > flow["rate"] * (rules["give_up"] // 2)
     packet["n_noted"] = 0
     if rules["paces"]:
         pace(fabric, f, size, now)

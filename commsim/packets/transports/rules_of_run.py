@@ -130,7 +130,7 @@ def rules_of(network: Network, ways: EqualCostWays, spraying: Spraying, *, flaps
         "counts_packets": spraying.on_path and rules.kind == WINDOW,
         "mtu": mtu,
         "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,
-        "ack_every": rules.ack_every if spraying.ack_every is None else spraying.ack_every * mtu,
+        "ack_every": (spraying.ack_every or rules.ack_packets) * mtu or rules.ack_every,
         "window": spraying.window if spraying.window is not None else window,
         "follows_rtt": not math.isfinite(queue),
         "give_up": _patience(spraying, queue * wire, loses),

@@ -23,6 +23,9 @@ from commsim.packets.transports.control_constants import (
 from commsim.packets.transports.own_controls import CONTROLS, Own, own_control
 
 _RED = (DCQCN_MARKS[0] / DCQCN_RATE, DCQCN_MARKS[1] / DCQCN_RATE, DCQCN_MARKS[2])
+# Packets after which RoCE's NICs ask for an acknowledgement, beside the last one of a message: 2^8, Linux,
+# drivers/infiniband/hw/mlx5/qp.c (MLX5_IB_ACK_REQ_FREQ), and L2_ACK_INTERVAL of the simulator of DCQCN's authors.
+ROCE_ACKS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Transport:
         What lets a message send: ``NSCC``, ``RCCC`` for credit, ``WINDOW`` and so on.
     ack_every : int, bytes
         Bytes of data that one acknowledgement may answer.
+    ack_packets : int
+        Packets that one acknowledgement may answer, in place of bytes; 0 for bytes.
     marks_last : bool
         Whether the links to hosts mark, too.
     per_pull : int
@@ -65,6 +70,7 @@ class Transport:
 
     kind: int
     ack_every: int = 1
+    ack_packets: int = 0
     marks_last: bool = True
     per_pull: int = 4
     share: float = 0.99
@@ -90,8 +96,8 @@ TRANSPORTS = {
     "hpcc": Transport(codes.HPCC, constants=Hpcc, one_path=True, paces=True),
     "timely": Transport(codes.TIMELY, constants=Timely, paces=True, has_window=False),
     "patched_timely": Transport(codes.TIMELY, constants=Timely, paces=True, has_window=False, patched=True),
-    "dcqcn": Transport(codes.DCQCN, constants=Dcqcn, usual_path=True, paces=True, has_window=False, red=_RED,
-                       depth=DCQCN_PAUSE / DCQCN_RATE),
+    "dcqcn": Transport(codes.DCQCN, ack_packets=ROCE_ACKS, constants=Dcqcn, usual_path=True, paces=True,
+                       has_window=False, red=_RED, depth=DCQCN_PAUSE / DCQCN_RATE),
     "window": Transport(codes.WINDOW, usual_path=True),
 }  # fmt: skip
 _OWN = Transport(codes.OWN, constants=Own, grows=True)
