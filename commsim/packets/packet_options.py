@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from commsim.packets.transports.spraying import Spraying
 
 # Keys of the transport, of spraying, and of queues and losses, with the kind of each.
-TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}
+TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole", "recovery": "text"}
 FABRIC = {
     "buffer": "size", "shared_buffer": "size", "alpha": "number", "ecn_min": "size", "ecn_max": "size",
     "ecn_probability": "number", "pause_at": "size", "resume_at": "size", "loss": "number", "loss_burst": "number",
@@ -162,7 +162,7 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
         fabric.setdefault("resume_at", RESUME * fabric["pause_at"])
     if "flowlet_gap" in packets and packets.get("balancing") != "flowlet":
         raise InputError("flowlet_gap changes nothing without the balancing flowlet")
-    keys = ("balancing", "entropies", "flowlet_gap", "window", "ack_every")
+    keys = ("balancing", "entropies", "flowlet_gap", "window", "ack_every", "recovery")
     sent = {key: packets[key] for key in keys if key in packets}
     if "balancing" in sent:
         sent["balancing"] = BALANCING_NAMES.get(sent["balancing"], sent["balancing"])
@@ -170,7 +170,7 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
         trims = packets.get("trimming", False)
         if trims:  # such switches do not pause
             fabric = {"pause_at": 0.0, "resume_at": 0.0} | fabric
-        alone = {key: sent[key] for key in ("window", "ack_every") if key in sent}
+        alone = {key: sent[key] for key in ("window", "ack_every", "recovery") if key in sent}
         usual = usual_path(transport, network, **alone, **fabric)
         if sent.get("balancing", None if SPREADING & sent.keys() else "path") == "path":
             return dataclasses.replace(usual, trims=trims)

@@ -23,13 +23,14 @@ class OnePath:
     ack_every: int | None = None
     rto: float | None = None
     ack_bytes: int = ACK_BYTES
+    recovery: str = "selective"
 
     def on(self, plan: FlowPlan, fabric: Fabric | None = None, framing: Any = None, sample: float = 0.0) -> Spraying:
         """Return how the packets of a plan are sent."""
         fabric = fabric or usual_queues(self.name, float(plan.network.bandwidth.max(initial=1.0)))
         how = over_path(
             self.name, fabric=fabric, window=self.window, ack_every=self.ack_every, rto=self.rto,
-            ack_bytes=self.ack_bytes, framing=framing or ROCE,
+            ack_bytes=self.ack_bytes, recovery=self.recovery, framing=framing or ROCE,
         )  # fmt: skip
         return dataclasses.replace(how, sample=sample)
 

@@ -83,7 +83,9 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
 
 
 @given(
-    transport=st.sampled_from([Dctcp(), Dcqcn(), Dctcp(window=40960.0), Dcqcn(ack_every=4)]),
+    transport=st.sampled_from(
+        [Dctcp(), Dcqcn(), Dctcp(window=40960.0), Dcqcn(ack_every=4), Dcqcn(recovery="go-back-n")]
+    ),
     loss=st.sampled_from([0.0, 1e-3, 0.03, 0.2]),
     buffer=st.sampled_from([float("inf"), 20_000.0]),
     burst=st.sampled_from([1.0, 4.0]),

@@ -12,9 +12,8 @@ from commsim.core.spec import as_number
 from commsim.core.units import parse_size, share
 
 PACKET_FLAGS = (
-    "preset", "transport", "balancing", "entropies", "flowlet_gap", "no_trimming", "window", "ack_every", "buffer",
-    "shared_buffer", "buffer_alpha", "class_weights", "ecn", "pause",
-    "loss", "loss_burst",
+    "preset", "transport", "balancing", "entropies", "flowlet_gap", "no_trimming", "window", "ack_every", "recovery",
+    "buffer", "shared_buffer", "buffer_alpha", "class_weights", "ecn", "pause", "loss", "loss_burst",
 )  # fmt: skip
 
 
@@ -57,6 +56,10 @@ class Packets(SprayingFlags, EngineFlags):
     ack_every: int | None = flag(
         metavar="N", help="packets per acknowledgement (default: 1; dcqcn: 256; nscc, rccc, eqds: 16 KiB)"
     )
+    recovery: str | None = flag(
+        metavar="NAME", help="what is sent again after a loss: selective (what is missing), or go-back-n (all since "
+        "then; window, dctcp and dcqcn over one path; default: selective)",
+    )  # fmt: skip
     buffer: str | None = flag(
         "--buffer", "--queue", metavar="SIZE",
         help="queue size of each switch port (default: the network's; with spraying, rate times round trip)",
@@ -100,8 +103,8 @@ def packet_values(config: Packets) -> dict[str, Any]:
         if flags:
             engine = config.engine or "flow"
             raise InputError(f"{flags[0]} needs engine packet, got engine {engine}: add --engine packet")
-    plain = ("preset", "transport", "balancing", "entropies", "flowlet_gap", "ack_every", "loss", "loss_burst")
-    values: dict[str, Any] = {name: getattr(config, name) for name in plain}
+    plain = ("preset", "transport", "balancing", "entropies", "flowlet_gap", "ack_every", "recovery", "loss")
+    values: dict[str, Any] = {name: getattr(config, name) for name in (*plain, "loss_burst")}
     if config.no_trimming:
         values["trimming"] = False
     for name in ("window", "buffer", "shared_buffer"):

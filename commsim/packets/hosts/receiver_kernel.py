@@ -72,6 +72,14 @@ def _accept(fabric: RunState, p: int, now: int) -> None:
     packet = fabric.packet[p]
     flow, rules = fabric.flow[packet["flow"]], rules_for(fabric, packet["flow"])
     number, size = packet["number"], packet["size"]
+    if rules["goes_back"]:
+        if number != flow["expected"]:  # thrown away; the first one of a gap is answered, as by a NAK
+            fabric.state["out_of_order"] += 1
+            flow["n_early"] += 1
+            if flow["n_early"] == 1:
+                _answer(fabric, p, ACK)
+            return
+        flow["n_early"] = 0
     counts = rules["counts_packets"]
     due = packet["flags"] & ACK_NOW != 0
     if rules["transport"] != DCQCN:  # a NIC of RoCE tells of marks by notifications alone

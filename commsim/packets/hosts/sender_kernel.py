@@ -7,53 +7,33 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.packets import codes
 from commsim.packets.event_rows import NEVER
+from commsim.packets.hosts.packet_sizes_kernel import ends_message, size_of
 from commsim.packets.hosts.receiver_kernel import base_of
-from commsim.packets.hosts.resend_kernel import forget_resend, on_round_trip, on_timeout, patience, resend
+from commsim.packets.hosts.resend_kernel import (
+    CLOCK,
+    NS,
+    find_lost,
+    forget_resend,
+    give_back,
+    go_back,
+    on_round_trip,
+    on_timeout,
+    patience,
+    resend,
+)
 from commsim.packets.links.class_kernel import queue_in_order
 from commsim.packets.links.port_kernel import follow, go_out
 from commsim.packets.links.posting_kernel import take_packet
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.transports.control_kernel import on_news, on_trimming, pace
+from commsim.packets.transports.control_kernel import on_news, pace
 from commsim.packets.transports.credit_kernel import wanted_credit
 from commsim.packets.transports.dcqcn_kernel import on_notified
 from commsim.packets.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
 from commsim.packets.transports.nscc_kernel import measure
 
-NS = 1000  # ps
 UNSENT = -1  # of a request, whose answer tells nothing of how long data take
-CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
-
-
-@njit_norefcount
-def size_of(fabric: RunState, f: int, number: int) -> int:
-    """Return the bytes on the wire of a flow's packet."""
-    flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
-    if number >= flow["first"]:
-        return int(flow["last_size"] if number == flow["limit"] - 1 else mtu)
-    message = fabric.message[_message_of(fabric, f, number)]
-    return int(message["last_size"] if number == message["end"] - 1 else mtu)
-
-
-@njit_norefcount
-def ends_message(fabric: RunState, f: int, number: int) -> bool:
-    """Tell whether a packet is the last one of its message."""
-    flow = fabric.flow[f]
-    if number >= flow["first"]:
-        return bool(number == flow["limit"] - 1)
-    return bool(number == fabric.message[_message_of(fabric, f, number)]["end"] - 1)
-
-
-@njit_norefcount
-def _message_of(fabric: RunState, f: int, number: int) -> int:
-    """Return whose packet this is: of the message that has begun, or of one before it."""
-    flow = fabric.flow[f]
-    begin = fabric.flow[f - 1]["end"] if f > 0 else 0
-    place = min(flow["message"], flow["end"] - 1)
-    while place > begin and number < fabric.message[fabric.queue[place - 1]]["end"]:
-        place -= 1
-    return int(fabric.queue[place])
 
 
 @njit_norefcount
@@ -149,7 +129,8 @@ def make_packet(fabric: RunState, f: int, p: int, now: int) -> None:
         packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
         if len(fabric.tried) > 0:
             fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
-    flags = (codes.ACK_NOW | codes.RESENT) if again else (codes.ACK_NOW if full or left == 0 else 0)
+    flags = codes.ACK_NOW if full or left == 0 or (again and not rules["goes_back"]) else 0
+    flags |= codes.RESENT if again else 0
     if not again and number == flow["first"]:
         flags |= codes.FIRST
     if ends_message(fabric, f, number):
@@ -236,7 +217,10 @@ def _on_ack(fabric: RunState, p: int, now: int) -> None:
         bitmap >>= np.uint64(1)
         number += 1
     if rules["on_path"] and end <= packet["number"]:
-        _find_lost(fabric, f, packet["number"], packet["sent"], now)
+        if rules["goes_back"]:
+            go_back(fabric, f, now)
+        else:
+            find_lost(fabric, f, packet["number"], packet["sent"], now)
     learn(fabric, f, packet["entropy"], FOR_MARK if marked else 0)
     on_news(fabric, p, delay, news, now)
     if end == flow["limit"]:
@@ -244,28 +228,6 @@ def _on_ack(fabric: RunState, p: int, now: int) -> None:
     if end == flow["n_packets"] and flow["finished_at"] < 0:
         flow["finished_at"] = now
         fabric.state["n_unfinished"] -= 1
-
-
-@njit_norefcount
-def _find_lost(fabric: RunState, f: int, number: int, sent: int, now: int) -> None:
-    """Send again what is lost: one path keeps the order, so what was sent before a packet that came does not come."""
-    flow = fabric.flow[f]
-    for earlier in range(flow["acknowledged"], number):
-        place = flow["ring"] + (earlier & flow["ring_mask"])
-        if fabric.mark[place] & codes.SENDER_BITS == codes.IN_FLIGHT and fabric.sent_at[place] < sent // NS & CLOCK:
-            _give_back(fabric, f, earlier, now)
-
-
-@njit_norefcount
-def _give_back(fabric: RunState, f: int, number: int, now: int) -> None:
-    """Note that a packet was trimmed or lost, and is to be sent again."""
-    size = size_of(fabric, f, number)
-    on_trimming(fabric, f, size, now)
-    flow = fabric.flow[f]
-    flow["in_flight"] -= size
-    if flow["asking"] == number + 1:
-        flow["asking"] = 0  # what asked has not come
-    resend(fabric, f, number)
 
 
 @njit_norefcount
@@ -287,7 +249,7 @@ def _on_nack(fabric: RunState, p: int, now: int) -> None:
     place = flow["ring"] + (number & flow["ring_mask"])
     if number < flow["acknowledged"] or fabric.mark[place] & codes.SENDER_BITS != codes.IN_FLIGHT:
         return
-    _give_back(fabric, f, number, now)
+    give_back(fabric, f, number, now)
     # the last link is no choice of the path's
     bad = packet["flags"] & codes.LAST_HOP == 0
     learn(fabric, f, packet["entropy"], FOR_TRIM if bad else 0)
@@ -311,6 +273,11 @@ def give_up(fabric: RunState, f: int, now: int) -> None:
             oldest = min(oldest, sent)
             continue
         doubles |= number == flow["acknowledged"]
+        if rules["goes_back"]:  # the oldest is the first, and all behind it are sent again
+            go_back(fabric, f, now)
+            state["timeouts"] += 1
+            oldest = np.int64(NEVER)
+            break
         size = size_of(fabric, f, number)
         flow["in_flight"] -= size
         if rules["transport"] == codes.NSCC:

@@ -27,6 +27,7 @@ RULES_ROW = np.dtype(
         ("entropies", np.int64),
         ("trims", np.bool_),
         ("on_path", np.bool_),  # packets keep to a path; answers go before data where they do not
+        ("goes_back", np.bool_),  # after a loss all since then is sent again
         ("counts_packets", np.bool_),  # a window over one path is of packets, however small, and so are their answers
         ("queue", np.int64),  # bytes of data before a switch's link with which a packet still finds room
         ("ecn_max", np.int64),  # bytes from which all packets are marked, 0 for never;
@@ -127,6 +128,7 @@ def rules_of(network: Network, ways: EqualCostWays, spraying: Spraying, *, flaps
     return {
         "transport": rules.kind,
         "balancing": BALANCINGS[spraying.balancing],
+        "goes_back": spraying.recovery == "go-back-n",
         "counts_packets": spraying.on_path and rules.kind == WINDOW,
         "mtu": mtu,
         "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,

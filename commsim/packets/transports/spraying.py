@@ -21,6 +21,8 @@ BALANCINGS = {
     "mixed": codes.MIXED, "adaptive": codes.ADAPTIVE, "flowlet": codes.FLOWLET, "path": codes.PATH,
 }  # fmt: skip
 MOST_ENTROPIES = 1 << 16
+# How losses are made good: what is missing alone, or all that was sent since the first packet that is missing.
+RECOVERIES = ("selective", "go-back-n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,9 @@ class Spraying(Conditions):
         Size of an answer; by default that of a header.
     ack_every : int, optional
         Packets that one acknowledgement may answer; by default what the transport says.
+    recovery : str
+        One of ``RECOVERIES``: after a loss only what is missing is sent again, or all since then, of which the receiver
+        keeps nothing (go-back-N); that is for one path, and for ``window``, ``dctcp`` and ``dcqcn``.
     queue : float, bytes, optional
         Data that a switch's link holds, if the network's buffer is not less; by default rate times round trip, and
         without end for messages that keep to a path by ``window``, ``dctcp`` or ``dcqcn``.
@@ -81,6 +86,7 @@ class Spraying(Conditions):
     ack_bytes: int | None = None
     ack_every: int | None = None
     rto: float | None = None
+    recovery: str = "selective"
     queue: float | None = None
     ecn: tuple[float, ...] | None = None
     window: float | None = None
@@ -96,6 +102,13 @@ class Spraying(Conditions):
             raise unknown_name("balancing", self.balancing, BALANCINGS)
         if rules.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet", "path"):
             raise InputError(f"{self.transport} follows the links of one path: balancing ecmp, flowlet or path")
+        if self.recovery not in RECOVERIES:
+            raise InputError(f"recovery is one of {', '.join(RECOVERIES)}, got {self.recovery!r}")
+        if self.recovery != "selective" and not (self.on_path and rules.usual_path and not self.trims):
+            raise InputError(
+                "recovery go-back-n needs packets in order, and switches that drop: transport window, dctcp or dcqcn "
+                "over one path, without trimming"
+            )
         if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):
             raise InputError(f"entropies are a power of two from 1 to {MOST_ENTROPIES}, got {self.entropies}")
         if not 1 <= self.payload <= 1 << 20 or not 0 <= self.header <= 1 << 20:
@@ -153,6 +166,7 @@ def over_path(
     window: float | None = None,
     ack_every: int | None = None,
     rto: float | None = None,
+    recovery: str = "selective",
     ack_bytes: int = ACK_BYTES,
     framing: Framing = ROCE,
 ) -> Spraying:
@@ -166,7 +180,7 @@ def over_path(
         Queues, marks, pauses and losses; by default queues without end.
     window : float, bytes, optional
         Payload outstanding at most, in whole packets; by default what the transport says.
-    ack_every, rto, ack_bytes
+    ack_every, rto, recovery, ack_bytes
         As in :class:`Spraying`.
     framing : Framing
         How messages are cut into packets; by default RoCE's 4,096 and 82 bytes.
@@ -174,18 +188,25 @@ def over_path(
     fabric = fabric or Fabric()
     if window is not None:
         window = max(ack_every or 1, window // framing.payload) * (framing.payload + framing.header)
-    how = Spraying(transport, "path", 1, ack_every=ack_every, rto=rto, ack_bytes=ack_bytes, trims=False)
+    how = Spraying(transport, "path", 1, ack_every=ack_every, rto=rto, ack_bytes=ack_bytes, trims=False,
+                   recovery=recovery)  # fmt: skip
     return dataclasses.replace(in_packets(how, framing), window=window).with_fabric(fabric)
 
 
 def usual_path(
-    transport: str, network: Network, *, window: float | None = None, ack_every: int | None = None, **queues: Any
+    transport: str,
+    network: Network,
+    *,
+    window: float | None = None,
+    ack_every: int | None = None,
+    recovery: str = "selective",
+    **queues: Any,
 ) -> Spraying:
     """Return a transport over one path with the queues that it usually meets on a network.
 
     Parameters
     ----------
-    transport, window, ack_every
+    transport, window, ack_every, recovery
         Same as in :func:`over_path`.
     network : Network
         Network whose fastest link decides the usual marks, and whose finite queues decide when pauses begin.
@@ -195,7 +216,8 @@ def usual_path(
     usual = usual_queues(transport.split(":")[0], float(network.bandwidth.max(initial=1.0)))
     if usual.pause_at and "pause_at" not in queues:
         usual = pauses_in_time(usual, network, queues.get("buffer"))
-    return over_path(transport, fabric=dataclasses.replace(usual, **queues), window=window, ack_every=ack_every)
+    fabric = dataclasses.replace(usual, **queues)
+    return over_path(transport, fabric=fabric, window=window, ack_every=ack_every, recovery=recovery)
 
 
 def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
