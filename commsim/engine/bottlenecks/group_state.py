@@ -25,6 +25,8 @@ SUM_BITS, RATE_BITS = 62, 34
 MAX_ROWS = MAX_RESOURCES = 4096
 # Largest number of users of one resource.
 MAX_USERS = 2**15 - 1
+# Rows whose earliest end is kept together, as a shift.
+BLOCK_BITS = 5
 # Rate of a resource without members; and a capacity, in bytes per second, that no link has.
 FREE, ENDLESS = 2**62, 1e299
 # Where a rate that fits what is left need not, or must in any case, be looked at.
@@ -80,6 +82,7 @@ class Groups(NamedTuple):
     clock: Floats  # [n_rows], bytes that a member was served at time `since`
     since: Floats  # [n_rows], s
     finish: Floats  # [n_rows], s, when the first member ends
+    earliest: Floats  # [n_blocks], s, the least of a block of rows, when it was last looked for
     order: Numbers  # [n_rows], groups by rising rate
     position: Numbers  # [n_rows], place in `order`
     forced: Numbers  # [n_rows], group that has risen above this one and crosses it; UNFORCED, or SEVERAL
@@ -147,9 +150,9 @@ class GroupTables:
             self.unit, self.cap, self.capacity, n_users, first, row, bound, left, n_open, fill_at, fill_place,
             np.empty(q, np.int32), resource, free, rate, noted, rest, n_members, n_in_heap, np.zeros((r, r), np.uint16),
             np.empty((r, r), np.uint16), n_crossed, clock, since, finish,
-            order, position, forced, np.zeros(r, np.bool_), changing, self.link, place, user, user_link, user_group,
-            member, low, high, np.full(n, -1, np.int32), np.empty(n), np.full(n, -1, np.int32), ended,
-            np.zeros(n, np.bool_), counter,
+            np.empty((r >> BLOCK_BITS) + 1), order, position, forced, np.zeros(r, np.bool_), changing, self.link, place,
+            user, user_link, user_group, member, low, high, np.full(n, -1, np.int32), np.empty(n),
+            np.full(n, -1, np.int32), ended, np.zeros(n, np.bool_), counter,
         )  # fmt: skip
 
 

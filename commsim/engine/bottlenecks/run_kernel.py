@@ -10,7 +10,7 @@ from commsim.engine.flow_state import FlowState
 from commsim.engine.users_kernel import end_link, first_link
 
 from .fill_kernel import fill_all
-from .group_state import Groups
+from .group_state import BLOCK_BITS, Groups
 from .groups_kernel import join, leave_group, put_in, take_out, tick, use, use_no_more
 from .levels_kernel import settle
 
@@ -54,26 +54,31 @@ def end_flows(t: FlowState, g: Groups) -> float:
 
 @njit_norefcount
 def first_end(g: Groups) -> float:
-    """Find when the first flow ends."""
-    now = np.inf
-    for i in range(g.counter["n_rows"]):
-        now = min(now, g.finish[i])
+    """Find when the first flow ends, and the earliest end of each block of rows."""
+    now, n = np.inf, g.counter["n_rows"]
+    for b in range((n >> BLOCK_BITS) + 1):
+        earliest = np.inf
+        for i in range(b << BLOCK_BITS, min((b + 1) << BLOCK_BITS, n)):
+            earliest = min(earliest, g.finish[i])
+        g.earliest[b] = earliest
+        now = min(now, earliest)
     return now
 
 
 @njit_norefcount
 def end_members(g: Groups, now: float) -> None:
-    """Take the flows that end by time `now` out of their groups' heaps, and list them."""
+    """Take the flows that end by time `now` out of their groups' heaps, and list them; blocks are looked through."""
     c = g.counter
     c["n_ended"] = 0
-    for i in range(c["n_rows"] if now < np.inf else 0):
-        while g.finish[i] <= now:
-            s = g.member[g.first[g.resource[i]]]
-            take_out(g, i, s)
-            g.has_ended[s] = True
-            g.ended[c["n_ended"]] = s
-            c["n_ended"] += 1
-            find_end(g, i)
+    for b in range((c["n_rows"] >> BLOCK_BITS) + 1 if now < np.inf else 0):
+        for i in range(b << BLOCK_BITS, min((b + 1) << BLOCK_BITS, c["n_rows"]) if g.earliest[b] <= now else 0):
+            while g.finish[i] <= now:
+                s = g.member[g.first[g.resource[i]]]
+                take_out(g, i, s)
+                g.has_ended[s] = True
+                g.ended[c["n_ended"]] = s
+                c["n_ended"] += 1
+                find_end(g, i)
 
 
 @njit_norefcount
