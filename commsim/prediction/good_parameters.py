@@ -134,7 +134,7 @@ def servers_that_fit(
         Network, placement, number of ranks, and seed of a random placement.
     """
     key = next((NEEDS[need] for need in SERVING if need in entry.metadata["needs"]), None)
-    if key is None or parameters.get(key) is not None or "colocated" in parameters:
+    if key is None or parameters.get(key) is not None or parameters.get("colocated"):
         return {}
     if isinstance(placement, str):
         if not (is_strategy(placement) and 1 <= n_ranks <= len(network.endpoints)):
@@ -143,7 +143,7 @@ def servers_that_fit(
     elif len(placement.nodes) != n_ranks:
         return {}
     free = count_places(network, placement.nodes)
-    if not free and n_ranks > 1 and "colocated" in entry.parameters:
+    if not free and n_ranks > 1 and "colocated" in entry.parameters and "colocated" not in parameters:
         return {"colocated": True}
     return {key: min(n_ranks, free)} if free > 1 else {}
 

@@ -571,7 +571,7 @@ def test_headers_that_are_given_are_those_of_every_job(tmp_path):
 
 def test_a_server_has_the_same_seat_through_run_group_and_jobs_with_any_placement(tmp_path):
     asked = Question("parameter_server", "fat_tree:k=4", ("--placement", "spread"), {"n_ranks": 15})
-    ((row,),) = [by_command_line(tmp_path, asked)["results"]]
+    ((row,),) = [by_command_line(tmp_path, asked, "--ranks", "15")["results"]]
     assert by_group(tmp_path, asked) == by_jobs(tmp_path, asked) == row["time_s"]
 
 

@@ -73,8 +73,10 @@ def test_a_file_of_a_schedule_brings_its_placement_and_its_routes_unless_another
     assert not (*map(str, packed.notes),)
 
 
-@pytest.mark.parametrize(("name", "times"), [("ring_all_reduce", 1), ("parameter_server", 2)])
-def test_a_collective_is_built_once_unless_helpers_need_seats_of_ranks(name, times, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "raw", "times"), [("ring_all_reduce", {}, 1), ("parameter_server", {"n_servers": "1"}, 2)]
+)
+def test_a_collective_is_built_once_unless_helpers_need_seats_of_ranks(name, raw, times, monkeypatch):
     entry, built = cs.COLLECTIVES[name], []
 
     @functools.wraps(entry.build)
@@ -83,6 +85,6 @@ def test_a_collective_is_built_once_unless_helpers_need_seats_of_ranks(name, tim
         return entry.build(*args, **parameters)
 
     counting = dataclasses.replace(entry, build=build)
-    monkeypatch.setattr("commsim.prediction.build.collective_entry", lambda _: (counting, {}))
+    monkeypatch.setattr("commsim.prediction.build.collective_entry", lambda _: (counting, raw))
     prepare(name, "star:n_hosts=8")
     assert len(built) == times

@@ -14,6 +14,7 @@ from .policy import Grant, Order
 from .state import JobState
 
 _ORDERS = get_args(Order)
+_STATE = operator.attrgetter("state")
 
 
 def checked_grants(policy: str, grants: object, active: Collection[JobState], machines: Machines) -> list[Grant]:
@@ -53,9 +54,6 @@ def checked_grants(policy: str, grants: object, active: Collection[JobState], ma
             raise InputError(f"{policy}: the state of a grant is one of view.states, got {shorten(str(_name(state)))}")
         _check(policy, grant, machines)
     return of
-
-
-_STATE = operator.attrgetter("state")
 
 
 def _check(policy: str, grant: Grant, machines: Machines) -> None:

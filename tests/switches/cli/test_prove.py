@@ -23,7 +23,10 @@ def test_what_is_broken_is_shown_as_a_sequence_diagram_and_exits_with_1(commsim)
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--system", "switchmll"), "unknown protocol 'switchmll'; known: switchml, switchml_live, omnireduce, atp"),
+        (
+            ("--system", "switchmll"),
+            "unknown protocol 'switchmll'; did you mean switchml? known: switchml, switchml_live, omnireduce, atp",
+        ),
         (("--workers", 9), "a proof takes 1 to 4 workers, got 9"),
         (("--slots", 3, "--chunks", 2), "each slot needs a chunk, got 3 slots and 2 chunks"),
         (("--reorder", "late"), "reorder is any or 0 to 8 rounds, got 'late'"),
