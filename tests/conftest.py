@@ -74,8 +74,8 @@ settings.register_profile("drawn", settings.default, deadline=None, max_examples
 settings.register_profile("fast", settings.get_profile("drawn"), max_examples=15)
 settings.register_profile("deep", settings.default, deadline=None, max_examples=200, derandomize=False)
 
-# As the command line does: the collections of Python's own threshold take a seventh of the time of all tests.
-gc.set_threshold(50_000)
+# Collections of Python's own threshold take a seventh of the time of all tests, those of the command line's a fortieth.
+gc.set_threshold(200_000)
 
 # A shell has what it starts in the background ignore SIGINT, and children inherit that:
 # tests that interrupt them would wait for ever.
@@ -229,6 +229,15 @@ def pytest_runtest_setup(item):
 def command_line(capsys, tmp_path):
     """Return the command line, run in this process; it keeps what it printed."""
     return CommandLine(capsys, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def calibrated(tmp_path_factory):
+    """Return what ``commsim calibrate`` of two ranks over MPI printed, and the network file that it wrote."""
+    from under_mpiexec import under_mpiexec
+
+    network = tmp_path_factory.mktemp("calibrated") / "here.toml"
+    return under_mpiexec(2, "-m", "commsim", "calibrate", "--passes", "1", "-o", str(network)), network
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_a_terminal_shows_in_what_two_results_differ(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(22)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_at_80_columns(line, monkeypatch, tmp_path):
     command, _, wanted = line.partition(" |")

@@ -6,9 +6,9 @@ from under_mpiexec import under_mpiexec
 
 
 @pytest.mark.mpi
-def test_the_table_has_native_ours_and_predicted(tmp_path: Path) -> None:
-    table = tmp_path / "rows.json"
-    flags = ("-b", "1K", "-e", "4K", "-f", "2", "-n", "1", "-w", "1", "--json", str(table))
+def test_the_table_has_native_ours_and_predicted(calibrated, tmp_path: Path) -> None:
+    table, network = tmp_path / "rows.json", str(calibrated[1])
+    flags = ("-b", "1K", "-e", "4K", "-f", "2", "-n", "1", "-w", "1", "--network", network, "--json", str(table))
     done = under_mpiexec(
         2, "-m", "benchmarks.mpi.collectives", *flags, "--collective", "ring_all_reduce", "--backend", "mpi"
     )

@@ -108,7 +108,7 @@ def test_the_collectives_that_have_an_exact_form_are_among_those_tested() -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_COST)
-@settings(max_examples=settings().max_examples // 3)
+@settings(max_examples=settings().max_examples // 5)
 @given(data=st.data(), n_ranks=st.integers(1, 17), size=sizes, link=links)
 def test_the_flow_engine_meets_the_closed_form_on_a_star(
     name: str, data: st.DataObject, n_ranks: int, size: float, link: LogGP

@@ -52,6 +52,7 @@ def nothing_is_known(monkeypatch):
     PROOFS.clear()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("machines", "collective"), CALLS)
 def test_other_sizes_and_draws_have_the_times_of_simulations_that_share_nothing(machines, collective):
     plan = prepare(collective, load_network(FABRIC.format(machines)), routing="ecmp")

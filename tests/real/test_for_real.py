@@ -25,20 +25,12 @@ def test_every_collective_gives_the_bits_of_the_reference_over_mpi(n_ranks: int)
 @pytest.mark.mpi
 @pytest.mark.torch
 @pytest.mark.parametrize("n_ranks", [3, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 2, 4))])
-def test_collectives_give_the_bits_of_the_reference_over_gloo(n_ranks: int) -> None:
+def test_collectives_give_the_bits_of_the_reference_over_gloo_also_in_groups_as_nccl_needs_them(n_ranks: int) -> None:
     pytest.importorskip("torch")
-    done = under_mpiexec(n_ranks, PROGRAM, "gloo", *SOME)
+    done = under_mpiexec(n_ranks, PROGRAM, "gloo,groups", *SOME)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"gloo, {n_ranks} ranks: all right" in done.stdout
-
-
-@pytest.mark.mpi
-@pytest.mark.torch
-def test_messages_may_be_posted_in_groups_as_nccl_needs_them() -> None:
-    pytest.importorskip("torch")
-    done = under_mpiexec(3, PROGRAM, "groups", *SOME)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 ranks: all right" in done.stdout
+    assert f"groups, {n_ranks} ranks: all right" in done.stdout
 
 
 SERVERS = str(Path(__file__).with_name("run_servers.py"))

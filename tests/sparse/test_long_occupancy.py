@@ -79,7 +79,7 @@ def test_what_is_made_in_pieces_is_what_would_be_held(monkeypatch, block):
 def test_messages_of_what_is_not_held_are_as_long(monkeypatch, name):
     """Words of 4000 MiB for 8 ranks took 1.05 GB, those of each rank as truth values as much again."""
     form, schedule = COLLECTIVES[name].metadata["sparse"], COLLECTIVES[name].build(8)
-    drawn = drawn_occupancy(8, 99_999, density=0.05, block=32)
+    drawn = drawn_occupancy(8, 19_999, density=0.05, block=32)
     whole = form.transfer_bytes(schedule, regrouped(drawn, form.block), {})
     as_long(monkeypatch)
     found = regrouped(drawn, form.block)

@@ -22,9 +22,8 @@ from commsim.report.answer import Lines, Table
 
 
 @pytest.mark.mpi
-def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path) -> None:
-    network, table = tmp_path / "here.toml", tmp_path / "rows.json"
-    done = under_mpiexec(2, "-m", "commsim", "calibrate", "--passes", "1", "-o", str(network))
+def test_calibrate_writes_a_network_with_which_validate_predicts(calibrated, tmp_path: Path) -> None:
+    (done, network), table = calibrated, tmp_path / "rows.json"
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("copy 1way") == 1  # one rank prints
     written = read_network(network)
@@ -54,9 +53,9 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
     assert "another machine" not in done.stdout
     again = replay.errors_of(tree, read_own(tree["network"], table))
     assert list(again.values()) == pytest.approx([row["error"] for row in tree["results"]])
-    text = network.read_text()
-    network.write_text(text.replace(written.curves.machine, "another processor"))
-    done = under_mpiexec(2, "-m", "commsim", "validate", "mpi", "--network", str(network), *names[:2], *sizes)
+    other = tmp_path / "other.toml"
+    other.write_text(network.read_text().replace(written.curves.machine, "another processor"))
+    done = under_mpiexec(2, "-m", "commsim", "validate", "mpi", "--network", str(other), *names[:2], *sizes)
     assert "# MARKED: calibrated on another machine (another processor) than this" in done.stdout
 
 
