@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import signal
 import subprocess
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 from commsim.core.errors import BackendError
 
 SECONDS = 30.0
+# Letters of a command that an error shows.
+SHOWN = 120
 
 
 def output_of(command: Sequence[str], stdin: str = "") -> str:
@@ -27,7 +31,7 @@ def output_of(command: Sequence[str], stdin: str = "") -> str:
     except subprocess.TimeoutExpired:
         raise BackendError(f"{command[0]} did not end within {SECONDS:g} s") from None
     if done.returncode:
-        raise BackendError(f"{' '.join(command[:4])} failed: {_reason(done.stderr or done.stdout)}")
+        raise BackendError(f"{_shown(command)} {_ended(done.returncode)}{_reason(done.stderr or done.stdout)}")
     return done.stdout
 
 
@@ -37,7 +41,18 @@ def records_of(command: Sequence[str]) -> list[dict[str, Any]]:
     return rows if isinstance(rows, list) else [rows]
 
 
+def _shown(command: Sequence[str]) -> str:
+    """Return a command on one line, as one types it; of a long one, such as a compiler's, the beginning."""
+    text = " ".join(shlex.join(command).split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _ended(code: int) -> str:
+    """Say how a program failed: one that a signal ended had no time to say why."""
+    return f"failed with exit status {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+
+
 def _reason(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line] or lines
-    return errors[0][:300] if errors else "no reason given"
+    return f": {errors[0][:300]}" if errors else ", without a word"

@@ -74,7 +74,7 @@ def test_filters_and_hooks_of_others_stay(target, cable):
 def test_a_program_that_the_kernel_refuses_leaves_nothing(tmp_path, cable):
     bad = tmp_path / "bad.bpf.o"
     bad.write_bytes(b"no program")
-    with pytest.raises(BackendError, match="failed: "):
+    with pytest.raises(BackendError, match="failed with exit status"):
         attach(bad, chosen_ports(cable, 64))
     assert not any(hooks(name) for name in cable)
     assert not [a for a in attachments() if a.process == os.getpid()]
