@@ -8,12 +8,11 @@ fabric under machines with several NICs cannot be counted by ``n_hosts``, which 
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import NIC, Network
 from commsim.core.spec import full_keys, is_whole, read_arguments, split_spec
@@ -61,10 +60,9 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
     if "n_hosts" in raw and len(nics) > 1 and not holds_machines(name):
         raise InputError(_two_spellings(f"{called}@{name}", raw["n_hosts"], len(nics)))
     if parameters and (unknown := next((key for key in raw if key != KEY and key not in parameters), "")):
-        close = difflib.get_close_matches(unknown, (KEY, *parameters), n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(alike(unknown, (KEY, *parameters)))
         known = ", ".join((KEY, *parameters))
-        raise InputError(f"{name} has no parameter {shorten(repr(unknown))}; {hint}known: {known}")
+        raise InputError(f"{name} has no parameter {unknown!r}; {hint}known: {known}")
     raw = as_reached(raw, called)
     if "bandwidth" in parameters and "bandwidth" not in raw and not holds_machines(name):
         # The slowest NIC, as NCCL plans with it; a fabric of 100 Gb/s under NICs of 400 would surprise.

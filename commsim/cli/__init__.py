@@ -209,10 +209,9 @@ def _without_verb(argv: list[str], *, is_all: bool = False) -> int:
     if any(argv[0] in group for group in GROUPS.values()):
         print_error(f"commsim: the verb {argv[0]} is of an extension that is not installed{house().told_missing()}")
         return 2
-    import difflib
+    from commsim.core.errors import alike, did_you_mean
 
-    close = difflib.get_close_matches(argv[0], [*verbs, "help"], n=1)
-    if close and not argv[0].startswith("-"):
-        parser.error(f"no verb {argv[0]!r}; did you mean {close[0]}?")
+    if (hint := did_you_mean(alike(argv[0], [*verbs, "help"]), last=True)) and not argv[0].startswith("-"):
+        parser.error(f"no verb {argv[0]!r}{hint}")
     parser.parse_args(argv)
     return 2

@@ -15,7 +15,7 @@ from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.core.registry import usual_spelling
 from commsim.core.remark import Remark
-from commsim.core.spec import is_whole
+from commsim.core.spec import is_whole, with_parameter
 from commsim.core.units import share
 from commsim.extensions import house
 from commsim.prediction.options import COSTS
@@ -90,7 +90,7 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
         algorithm = getattr(args, "algorithm", None)
         is_of_library = algorithm in OF_LIBRARY or (algorithm is not None and args.operation is None)
         if is_of_library and only.startswith(("nccl", "rccl")) and algorithm not in ("best", "all"):
-            args.collective = [f"{only}{',' if ':' in only else ':'}algorithm={algorithm}"]
+            args.collective = [with_parameter(only, f"algorithm={algorithm}")]
             args.algorithm = None
         return super().from_args(args, code)
 

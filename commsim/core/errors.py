@@ -109,6 +109,32 @@ def wrong_kind(name: str, wanted: str, value: object) -> InputError:
     return InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}")
 
 
+def alike(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return the known names that are spelled most like a name, at most so many."""
+    return difflib.get_close_matches(name, list(known), most, cutoff)
+
+
+def did_you_mean(close: Sequence[str], last: bool = False) -> str:
+    """Return the question whether names are meant that are like an unknown one; nothing where there are none.
+
+    Parameters
+    ----------
+    close : sequence of str
+        Names that may be meant.
+    last : bool
+        Whether the message ends with it. Default: more is said after it.
+
+    Examples
+    --------
+    >>> f"unknown chip 'p3'; {did_you_mean(['p4', 'p5'])}known: p4, p5, q"
+    "unknown chip 'p3'; did you mean p4 or p5? known: p4, p5, q"
+    >>> f"no chip 'p3'{did_you_mean(['p4'], last=True)}"
+    "no chip 'p3'; did you mean p4?"
+    """
+    question = f"did you mean {' or '.join(close)}?" if close else ""
+    return question and (f"; {question}" if last else f"{question} ")
+
+
 def look_up(what: str, name: str, known: Mapping[str, T], listed: str = "") -> T:
     """Return the value of a name.
 
@@ -143,7 +169,7 @@ def unknown_name(what: str, name: str, known: Iterable[str], listed: str = "", m
     """
     names = list(known)
     told = meant_or_known(close_names(name, names), [*names, *([more] if more else [])], listed)
-    return InputError(f"unknown {what} {shorten(repr(name))}; {told}")
+    return InputError(f"unknown {what} {name!r}; {told}")
 
 
 def meant_or_known(close: Sequence[str], names: Sequence[str], listed: str) -> str:
@@ -163,7 +189,7 @@ def meant_or_known(close: Sequence[str], names: Sequence[str], listed: str) -> s
     >>> meant_or_known(["p5"], ["p4", "p5"], "")
     'did you mean p5? known: p4, p5'
     """
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    hint = did_you_mean(close)
     if len(names) <= MAX_NAMES or not listed:
         return f"{hint}known: {', '.join(names)}"
     few = "" if hint else f": {', '.join(names[:MAX_HINTS])}, ..."
@@ -178,7 +204,7 @@ def close_names(name: str, known: Iterable[str]) -> list[str]:
     parts = sorted((one for one in written if low and low in one), key=lambda one: (not one.startswith(low), one))
     of_words = [one for one in parts if low in re.split("[-_]", one)]
     begun = [one for one in parts if len(low) >= LEAST_BEGUN and one.startswith(low)]
-    like = [one for one in difflib.get_close_matches(low, written, n=MAX_HINTS) if _is_like(low, one)]
+    like = [one for one in alike(low, written, MAX_HINTS) if _is_like(low, one)]
     found = of_words or begun or _most_like(low, like) or parts
     return [written[one] for one in found[:MAX_HINTS]]
 
@@ -195,7 +221,7 @@ def _is_like(name: str, known: str) -> bool:
     while words and other and words[-1] == other[-1]:
         words.pop()
         other.pop()
-    return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))
+    return not words or not other or bool(alike("_".join(words), ["_".join(other)]))
 
 
 @contextlib.contextmanager

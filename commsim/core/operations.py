@@ -10,12 +10,11 @@ the whole array.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .errors import InputError, ScheduleError
+from .errors import InputError, ScheduleError, alike, did_you_mean
 from .layouts import (
     Layout,
     LayoutKind,
@@ -170,8 +169,7 @@ def operation(name: str) -> Operation:
         If it has none; a factor is never guessed.
     """
     if name not in OPERATIONS:
-        close = difflib.get_close_matches(name, OPERATIONS, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(alike(name, OPERATIONS))
         raise InputError(f"unknown operation {name!r}; {hint}known: {', '.join(sorted(OPERATIONS))}")
     return OPERATIONS[name]
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from commsim.extensions import found_at
 
-from .errors import InputError, close_names, meant_or_known
+from .errors import InputError, close_names, did_you_mean, meant_or_known
 
 T = TypeVar("T")
 
@@ -121,9 +121,7 @@ class Registry(Generic[T]):
             Command that prints that list. Default: the one that prints the registry.
         """
         if meant:
-            return InputError(
-                f"unknown {self.kind} {name!r}; did you mean {' or '.join(meant)}? ({listed or self._listed})"
-            )
+            return InputError(f"unknown {self.kind} {name!r}; {did_you_mean(meant)}({listed or self._listed})")
         close = close_names(name, self._entries)
         return InputError(f"unknown {self.kind} {name!r}; {meant_or_known(close, list(self), self._listed)}")
 

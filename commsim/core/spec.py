@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import numbers
 import re
@@ -14,7 +13,7 @@ from typing import Any
 
 from commsim.core.limits import is_there
 
-from .errors import InputError, shorten, wrong_kind
+from .errors import InputError, alike, did_you_mean, wrong_kind
 from .units import PARSERS, WRITERS
 
 # Of files that hold a network, a placement, a schedule or a result of ours.
@@ -75,6 +74,17 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     return name.strip(), raw
 
 
+def with_parameter(spec: str, parameter: str) -> str:
+    """Return a spec with a further ``key=value``.
+
+    Examples
+    --------
+    >>> with_parameter("nccl", "algorithm=ring"), with_parameter("nccl:version=2.27", "algorithm=ring")
+    ('nccl:algorithm=ring', 'nccl:version=2.27,algorithm=ring')
+    """
+    return f"{spec}{',' if ':' in spec else ':'}{parameter}"
+
+
 def split_file(text: str) -> tuple[str, dict[str, str]]:
     """Split ``FILE:key=value,...`` into the file and its options; a name with a colon that is there is a file."""
     if is_there(text) or ":" not in text:
@@ -129,10 +139,9 @@ def read_arguments(
     given = raw if raw.keys() <= parameters.keys() else full_keys(raw, parameters)
     for key, text in given.items():
         if key not in parameters:
-            close = difflib.get_close_matches(key, parameters, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
+            hint = did_you_mean(alike(key, parameters))
             known = ", ".join((*parameters, *([more] if more else ()))) or "none"
-            raise InputError(f"{name} has no parameter {shorten(repr(key))}; {hint}known: {known}")
+            raise InputError(f"{name} has no parameter {key!r}; {hint}known: {known}")
         values[key] = _convert(text, hints[key], f"{name}: {key}")
     missing = [k for k, p in parameters.items() if p.default is inspect.Parameter.empty and k not in values]
     if missing:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from commsim.core.spec import with_parameter
+
 from .clock import Ticks
 from .collective_results import results_of
 from .failures import deadlock, require_alike
@@ -270,9 +272,8 @@ class Coordinator:
         counts = np.array(rows if operation == "all_to_all_v" else [call.counts])
         part = int(np.gcd.reduce(counts, axis=None))
         counts //= part
-        shown = "x".join(map(str, counts.ravel().tolist()))
         blocks = max(counts.sum(axis=0).max(), counts.sum(axis=1).max())
-        return f"{spec}{',' if ':' in spec else ':'}counts={shown}", float(blocks * part)
+        return with_parameter(spec, f"counts={'x'.join(map(str, counts.ravel().tolist()))}"), float(blocks * part)
 
     def _left(self, meeting: PendingCollective, place: int, at: Ticks) -> None:
         """Let a rank leave a collective."""

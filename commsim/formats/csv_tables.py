@@ -133,7 +133,7 @@ def _operation(path: Path, line: int, name: str) -> str:
     known = {_known(ours): ours for ours in KNOWN_OPERATIONS} | {"bcast": "broadcast"}
     found = max((key for key in known if plain.endswith(key)), key=len, default="")
     if not found and plain.isalpha():
-        raise InputError(f"{path}, line {line}: {shorten(repr(name))} is no operation; known: {', '.join(known)}")
+        raise InputError(f"{path}, line {line}: {name!r} is no operation; known: {', '.join(known)}")
     return known.get(found, "")
 
 

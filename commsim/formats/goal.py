@@ -23,7 +23,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_bytes, read_text, replacing
 from commsim.core.jit import Records
 from commsim.core.spec import is_whole
@@ -144,30 +144,30 @@ class _Reader:
         match = _N_RANKS.fullmatch(line)
         n = self._number(match[1], 2**32) if match else 0
         if not 0 < n <= MAX_RANKS:
-            self._fail(f"expected num_ranks and a number 1..{MAX_RANKS}, got {shorten(repr(line))}")
+            self._fail(f"expected num_ranks and a number 1..{MAX_RANKS}, got {line!r}")
         return n
 
     def _begin(self, line: str, rank: int, n_ranks: int) -> None:
         match = _RANK.fullmatch(line)
         if not match or rank >= n_ranks or self._number(match[1], 2**32) != rank:
             wanted = f"'rank {rank} {{'" if rank < n_ranks else "nothing more"
-            self._fail(f"expected {wanted}, got {shorten(repr(line))}")
+            self._fail(f"expected {wanted}, got {line!r}")
 
     def _statement(self, line: str, rank: _Rank) -> None:
         match = _OPERATION.fullmatch(line)
         if match:
             if match[1] and rank.labels.setdefault(match[1], len(rank.drafts)) != len(rank.drafts):
-                self._fail(f"the label {shorten(repr(match[1]))} is taken")
+                self._fail(f"the label {match[1]!r} is taken")
             rank.drafts.append((self._op(match), [], []))
             if len(rank.drafts) > MAX_OPS:
                 self._fail(f"more than {MAX_OPS} operations")
             return
         order = _ORDER.fullmatch(line)
         if not order:
-            self._fail(f"expected a send, recv, calc, requires or irequires, got {shorten(repr(line))}")
+            self._fail(f"expected a send, recv, calc, requires or irequires, got {line!r}")
         for label in (order[1], order[3]):
             if label not in rank.labels:
-                self._fail(f"the label {shorten(repr(label))} is not defined before")
+                self._fail(f"the label {label!r} is not defined before")
         if order[1] == order[3]:
             self._fail("an operation cannot wait for itself")
         _, after, start = rank.drafts[rank.labels[order[1]]]
@@ -181,16 +181,14 @@ class _Reader:
             return RankOperation(CALC, size, cpu=self._number(match[11] or "0", 256), stage=stage)
         kind = _KINDS[match[2]]
         if (match[4] == "to") != (kind == SEND) or (match[5] == "-1" and kind == SEND):
-            self._fail(
-                f"a {match[2]} is {'to a rank' if kind == SEND else 'from a rank or -1'}, got {shorten(repr(match[0]))}"
-            )
+            self._fail(f"a {match[2]} is {'to a rank' if kind == SEND else 'from a rank or -1'}, got {match[0]!r}")
         peer, tag = (ANY if t == "-1" else self._number(t or "0", 2**32) for t in (match[5], match[6]))
         cpu, nic = (self._number(t or "0", 256) for t in (match[7], match[8]))
         return RankOperation(kind, self._number(match[3], 2**63), peer, tag, cpu, nic)
 
     def _number(self, text: str, limit: int) -> int:
         if len(text) > 20 or int(text) >= limit:
-            self._fail(f"a number must be below {limit}, got {shorten(repr(text))}")
+            self._fail(f"a number must be below {limit}, got {text!r}")
         return int(text)
 
     def _fail(self, message: str) -> NoReturn:

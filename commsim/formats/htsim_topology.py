@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.remark import Remark
@@ -94,7 +94,7 @@ def _read(path: str | Path) -> _Tree:
         is_known = key in top or (key == "tier") or (tiers and key in tiers[-1])
         if len(words) != 2 or not is_known or not _NUMBER.fullmatch(words[1]):
             raise InputError(f"{path}, line {number}: htsim's topologies have lines such as 'Nodes 128', 'Tier 0' and "
-                             f"'Radix_Down 16', got {shorten(repr(line.strip()))}")  # fmt: skip
+                             f"'Radix_Down 16', got {line.strip()!r}")  # fmt: skip
         value = float(words[1])
         if key == "tier":
             if value != len(tiers):

@@ -167,7 +167,7 @@ def _of_text(head: str) -> tuple[str, str]:
     if is_cable_list(head):
         return "cables", ""
     lines = _lines(head)
-    first = f"text whose first line is {shorten(repr(lines[0].strip()))}" if lines else "an empty file"
+    first = f"text whose first line is {lines[0].strip()!r}" if lines else "an empty file"
     return "", first
 
 

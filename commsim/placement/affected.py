@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, RoutingError, shorten
+from commsim.core.errors import InputError, RoutingError
 from commsim.core.names.hostlist import spelled_out
 from commsim.core.names.nodes_and_links import host_names, link_names
 from commsim.core.network import Network
@@ -99,7 +99,7 @@ def nodes_of_hosts(network: Network, drain: Sequence[str]) -> frozenset[str]:
     known = {names[i] for i in nodes}
     hosts = {one for text in drain for one in ([text] if text in known else spelled_out([text]))}
     if unknown := sorted(hosts - known):
-        raise InputError(f"{network.name} has no host {shorten(repr(unknown[0]))} to drain")
+        raise InputError(f"{network.name} has no host {unknown[0]!r} to drain")
     return frozenset(network.nodes[i] for i in nodes if names[i] in hosts)
 
 

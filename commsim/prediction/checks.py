@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 import operator
 import reprlib
@@ -12,7 +11,7 @@ from os import PathLike
 from typing import Any
 
 from commsim.core.cost import Framing
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.operations import OPERATIONS
 from commsim.core.registry import usual_spelling
 from commsim.core.units import share
@@ -283,6 +282,5 @@ def check_names(keywords: Mapping[str, object], options: type) -> None:
     """
     known = sorted(options.__annotations__)
     for name in sorted(keywords.keys() - known):
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(alike(name, known))
         raise TypeError(f"no option is called {name!r}; {hint}known: {', '.join(known)}")

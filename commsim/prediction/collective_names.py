@@ -21,7 +21,7 @@ from commsim.core.operations import operation as known_operation
 from commsim.core.registry import Entry, usual_spelling
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
-from commsim.core.spec import SUFFIXES, is_own_file, read_arguments, split_spec
+from commsim.core.spec import SUFFIXES, is_own_file, read_arguments, split_spec, with_parameter
 from commsim.core.units import write_bandwidth
 from commsim.extensions import house
 from topologies import TOPOLOGIES
@@ -88,7 +88,7 @@ def with_gpus(network: Network) -> str:
     facts = "gpu=hopper,cpu=intel,net=infiniband"
     host, at, fabric = network.name.rpartition("@")
     if at:
-        return f"{host}{',' if ':' in host else ':'}{facts}@{fabric}"
+        return f"{with_parameter(host, facts)}@{fabric}"
     ports = np.isin(network.src, network.hosts)
     if fabric.partition(":")[0] not in TOPOLOGIES or not ports.any() or network.forwards[network.hosts].any():
         return f"hardware: {facts}"

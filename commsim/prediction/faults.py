@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, did_you_mean
 from commsim.core.faults.named_links import kinds_of, nic_links
 from commsim.core.faults.scaling import cables_at_part, scale_links
 from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
@@ -200,8 +200,7 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
     if what not in DRAWN:
         meant = kinds_of(network, text)
         wanted = "link:A:B, switch:NAME, nic:NAME, host:NAME, links:5%, links:3 or switches:1"
-        hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
-        raise InputError(f"fail takes {wanted}, got {text!r}{hint}")
+        raise InputError(f"fail takes {wanted}, got {text!r}{did_you_mean(meant, last=True)}")
     drawn = failures.draw_failures(network, what, _read_fraction(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]
     remark = Remark("faults-drawn", f"fail {text}: {len(drawn)} failed{_named(names)}")
@@ -214,7 +213,7 @@ def _scale(network: Network, text: str, seed: int) -> Network:
     what, _, name = chosen.partition(":")
     if what not in ("link", "nic", "links") or not name or not (_FACTOR.fullmatch(factor) or _RATE.fullmatch(factor)):
         meant = [f"{one}={factor}" for one in kinds_of(network, chosen) if one.partition(":")[0] in ("link", "nic")]
-        hint = f"; did you mean {' or '.join(meant)}?" if meant and what not in ("link", "nic") else ""
+        hint = did_you_mean([] if what in ("link", "nic") else meant, last=True)
         wanted = "link:PATTERN=FACTOR, nic:NAME=FACTOR or links:10%=FACTOR, such as link:leaf0:*=0.5"
         raise InputError(f"scale takes {wanted}, or a rate in place of a factor, =200Gbps, got {text!r}{hint}")
     if what == "links":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.units import parse_bandwidth
 from commsim.prediction.options import seconds_of
@@ -152,9 +151,8 @@ class NetworkBuilder:
         for cable in self._cables:
             for end in (cable.a, cable.b):
                 if end not in number:
-                    close = difflib.get_close_matches(end, number, n=1)
-                    hint = f"did you mean {close[0]}?" if close else f"nodes: {', '.join(list(number)[:8])}"
-                    raise InputError(f"{self.name}: cable {cable.a}-{cable.b} dangles: no node {end!r}; {hint}")
+                    hint = did_you_mean(alike(end, number), last=True) or f"; nodes: {', '.join(list(number)[:8])}"
+                    raise InputError(f"{self.name}: cable {cable.a}-{cable.b} dangles: no node {end!r}{hint}")
         joined = {end for cable in self._cables for end in (cable.a, cable.b)}
         alone = [name for name in number if name not in joined]
         if alone and len(number) > 1:

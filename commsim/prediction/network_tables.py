@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import located, shorten
+from commsim.core.errors import located
 from commsim.core.network import HOST, Network
 from commsim.core.spec import SUFFIXES
 from commsim.core.units import parse_bandwidth
@@ -70,7 +70,7 @@ def _read_file(path: Path) -> Network:
 def _as_text(fields: TableFields, key: str) -> str:
     """Write a parameter of a topology as the command line takes it; neither key nor value may end it."""
     if not key.isidentifier():
-        fields.fail(None, f"has no parameter {shorten(repr(key))}: a parameter's name has letters, digits and _")
+        fields.fail(None, f"has no parameter {key!r}: a parameter's name has letters, digits and _")
     value = fields.raw(key)
     if isinstance(value, bool):
         return str(value).lower()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from commsim.core.errors import InputError, close_names, shorten
+from commsim.core.errors import InputError, close_names, did_you_mean
 from commsim.core.files.whole_files import read_text
 from commsim.core.limits import is_there, may_open_files
 from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
@@ -52,7 +52,7 @@ def ranks_named(text: str, network: Network) -> list[int] | None:
     for where, names, count in named:
         for name in names:
             if name not in places:
-                raise InputError(f"{where}: {network.name} has no {shorten(repr(name))}; {_known(network)}")
+                raise InputError(f"{where}: {network.name} has no {name!r}; {_known(network)}")
             free = [node for node in places[name] if node not in taken]
             wanted = 1 if is_rank_by_rank else len(places[name]) if count is None else count
             if wanted > len(free):
@@ -83,11 +83,10 @@ def _lines_of(text: str, network: Network) -> list[tuple[str, str]]:
     if not is_path:
         if "[" in text:
             expand_hosts(text)  # refuses brackets that do not close
-        close = close_names(text, STRATEGIES)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        hint = did_you_mean(close_names(text, STRATEGIES))
         files = f"a file that ends with {', '.join(SUFFIXES)} or has a host a line"
         known = f"{', '.join(STRATEGIES)}, a list of names ({_known(network)}), or {files}"
-        raise InputError(f"unknown placement {shorten(repr(text))}; {hint}known: {known}")
+        raise InputError(f"unknown placement {text!r}; {hint}known: {known}")
     content = [line.partition("#")[0].strip() for line in read_text(text).splitlines()]
     lines = [(f"{text}, line {i}", line) for i, line in enumerate(content, 1) if line]
     if not lines:

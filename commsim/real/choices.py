@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from commsim.core.errors import InputError, unknown_name
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
+from commsim.core.spec import with_parameter
 from commsim.prediction.collective_names import USUAL, collective_entry, usual_collective
 
 from .open_mpi_rules import RULES as OPEN_MPI
@@ -150,6 +151,6 @@ def choice_of(
             raise InputError(f"{library} has no rule for {operation}; give --algorithm {operation}=NAME")
         if not root or not OPERATIONS[operation].has_root or "root=" in spec:
             return spec
-        return f"{spec}{',' if ':' in spec else ':'}root={root}"
+        return with_parameter(spec, f"root={root}")
 
     return choose

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError, close_names
+from commsim.core.errors import InputError, close_names, did_you_mean
 from commsim.core.network import ROUTINGS, Network
 from commsim.core.spec import is_whole
 
@@ -208,9 +208,8 @@ def read_routing(text: str) -> tuple[str, int, bool]:
     name, colon, rest = text.partition(":")
     if name not in ROUTINGS:
         close = ["spray"] if name == "adaptive" else close_names(name, ROUTINGS)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
         known = f"{', '.join(ROUTINGS)}, {', '.join(WITH_NUMBER)}"
-        raise InputError(f"unknown routing {text!r}; {hint}known: {known}")
+        raise InputError(f"unknown routing {text!r}; {did_you_mean(close)}known: {known}")
     if not colon:
         return name, 0, False
     from .sprayed import MAX_ENTROPIES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
@@ -254,7 +253,6 @@ def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str
     rest = {key: text for key, text in raw.items() if key not in of_data}
     own = [key for key in entry.parameters if key != "n_ranks"]
     for key in rest.keys() - set(own):
-        close = difflib.get_close_matches(key, (*own, *DATA), n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(alike(key, (*own, *DATA)))
         raise InputError(f"{entry.name} has no parameter {key!r}; {hint}known: {', '.join((*own, *DATA))}")
     return rest, data(**read_arguments(data, of_data, name=entry.name)) if of_data else None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 
 from .axis import Axis
@@ -47,8 +46,7 @@ def _hint(name: str, inside: list[str], known: Iterable[str]) -> str:
     if key in _ELSEWHERE:
         return f"{_ELSEWHERE[key]}{'' if _ELSEWHERE[key].endswith('?') else ';'} "
     same = [other for other in known if other.partition(".")[2] == key]
-    close = same or difflib.get_close_matches(name, inside, n=1)
-    return f"did you mean {close[0]}? " if close else ""
+    return did_you_mean(same[:1] or alike(name, inside))
 
 
 def _check_case(case: SweepCase, config: SweepConfig) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 
 from .quantities import read_quantity
 
@@ -189,10 +188,7 @@ def lookup(parameters: Mapping[str, Any]) -> Callable[[str], Any]:
         if len(ending) == 1:
             return parameters[ending[0]]
         known = ", ".join(ending or parameters)
-        close = difflib.get_close_matches(
-            name, [key for full in parameters for key in (full, full.rpartition(".")[2])], n=1
-        )
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(alike(name, [key for full in parameters for key in (full, full.rpartition(".")[2])]))
         problem = f"{name} may be {' or '.join(ending)}" if ending else f"no {name}; {hint}known: {known}"
         raise InputError(problem)
 

@@ -18,7 +18,7 @@ from commsim.core.operations import operation
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.core.spec import split_spec
+from commsim.core.spec import split_spec, with_parameter
 from commsim.prediction.scenario import AUTO
 
 from .hash_ends import MEDIAN, Times, times_over_hashes
@@ -342,7 +342,7 @@ def _with_density(spec: str) -> str:
     raw = split_spec(spec)[1]
     if keys := {"density", "gradients"} & raw.keys():
         raise InputError(f"{spec}: tensors have densities of their own; leave out {' and '.join(sorted(keys))}=")
-    return f"{spec}{',' if raw else ':'}density=1"
+    return with_parameter(spec, "density=1")
 
 
 def _at_least_a_byte(task: Task) -> float:

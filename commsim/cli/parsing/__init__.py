@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import itertools
 import shutil
 import sys
 import textwrap
 from typing import Any, NoReturn
 
-from commsim.core.errors import shorten_quotes
+from commsim.core.errors import alike, did_you_mean, shorten_quotes
 from commsim.core.spec import is_number
 
 # Characters of an error: it may quote what a file holds.
@@ -101,8 +100,7 @@ class Parser(argparse.ArgumentParser):
         name = word.partition("=")[0] if word[:1] == "-" else ""
         if name.startswith("--") and name not in meant:
             known = [one for one in self._option_string_actions if one[:2] == "--"]
-            close = difflib.get_close_matches(name, known, 1, LIKE)
-            return f"; did you mean {close[0]}?" if close else ""
+            return did_you_mean(alike(name, known, 1, LIKE), last=True)
         return str(meant.get(name, "")).format(word)
 
     def _unknown_flag(self) -> str:
@@ -125,10 +123,10 @@ class Parser(argparse.ArgumentParser):
             if (several := str(value).split(",")) and len(several) > 1 and {*several} <= {*choices}:
                 each = f": give {action.option_strings[0]} once for each" if "repeatable" in (action.help or "") else ""
                 raise argparse.ArgumentError(action, f"takes one name, got {value!r}{each}") from None
-            close = close_names(str(value), choices)
-            if not close:
+            hint = did_you_mean(close_names(str(value), choices), last=True)
+            if not hint:
                 raise
-            raise argparse.ArgumentError(action, f"no {value!r}; did you mean {' or '.join(close)}?") from None
+            raise argparse.ArgumentError(action, f"no {value!r}{hint}") from None
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Convert a value; of several seeds, say where several may be given."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.names.nodes_and_links import find_node, host_names
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.network_queries import fabric_cables, partners
@@ -68,10 +67,9 @@ def _find_switch(network: Network, name: str) -> int:
     if name in network.nodes:
         return find_node(network, name)
     known = [network.nodes[i] for i in np.flatnonzero((network.kind == SWITCH) & (network.machine < 0)).tolist()]
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    hint = f"did you mean {', '.join(close)}?" if close else f"switches are {', '.join(known[:3]) or 'none'}"
-    more = " and so on" if not close and len(known) > 3 else ""
-    raise InputError(f"{network.name} has no switch {name!r}; {hint}{more}")
+    more = " and so on" if len(known) > 3 else ""
+    hint = did_you_mean(alike(name, known, 3), last=True) or f"; switches are {', '.join(known[:3]) or 'none'}{more}"
+    raise InputError(f"{network.name} has no switch {name!r}{hint}")
 
 
 def fail_hosts(network: Network, names: Sequence[str]) -> Network:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import math
 import re
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError, alike, did_you_mean, shorten
 from commsim.core.files.opening import read_regular
 
 Keys = tuple[str | int, ...]
@@ -313,8 +312,7 @@ class TableFields:
         for key in self._tree:
             if key not in self._asked:
                 known = sorted(self._asked | self._looked_for)
-                close = difflib.get_close_matches(key, known, n=1)
-                hint = f"did you mean {self._written(close[0], self._tree[key])}? " if close else ""
+                hint = did_you_mean([self._written(one, self._tree[key]) for one in alike(key, known)])
                 self.fail(key, f"is not a field here; {hint}known: {', '.join(known)}")
 
     def _written(self, key: str, value: object) -> str:

@@ -134,7 +134,7 @@ def allowed_command(command: str, code: Code) -> OwnFile:
     words = words_of(command)
     run = words[1:] if words[0] in INTERPRETERS else words
     if not run or Path(run[0]).resolve() not in {Path(path).resolve() for path in code}:
-        raise InputError(f"{shorten(repr(command))} must be `python FILE.py`, which {ALLOWED_BY}")
+        raise InputError(f"{command!r} must be `python FILE.py`, which {ALLOWED_BY}")
     return OwnFile(command)
 
 

@@ -5,10 +5,9 @@ They matter only to software that treats hardware by its make, such as NCCL. Tim
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 
 # Generations of GPUs, by who makes them; NCCL and RCCL have constants for each.
 GPU_MAKERS = {
@@ -95,9 +94,8 @@ def read_hardware(text: str, name: str = "hardware") -> dict[str, str]:
         if key not in FACTS or key in facts:
             raise InputError(f"{name} must be {', '.join(f'{k}=...' for k in FACTS)}, each once, got {text!r}")
         if value not in FACTS[key]:
-            close = difflib.get_close_matches(value.lower(), FACTS[key], n=1)
             meant = OTHER_NAMES.get(value.lower(), "") if key == "net" else ""
-            hint = f"; did you mean {meant or close[0]}?" if meant or close else ""
+            hint = did_you_mean([meant] if meant else alike(value.lower(), FACTS[key]), last=True)
             raise InputError(f"{name}: {key} must be one of {', '.join(FACTS[key])}, got {value!r}{hint}")
         facts[key] = value
     return facts

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 
 # More than this are refused before they are written out, so that a short text cannot fill the memory.
 MAX_NAMES = 2**17
@@ -49,16 +49,14 @@ def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
     names: list[str] = []
     words = split_hosts(text.strip())
     if "" in words:
-        raise InputError(f"{shorten(repr(text))} is not a list of hosts: a name is missing")
+        raise InputError(f"{text!r} is not a list of hosts: a name is missing")
     for word in words:
         parts = [_numbers(piece, text) if piece[0] == "[" else [piece] for piece in _PIECE.findall(word)]
         if sum(map(len, _PIECE.findall(word))) != len(word):
-            raise InputError(
-                f"{shorten(repr(text))} is not a list of hosts: the brackets of {shorten(repr(word))} do not close"
-            )
+            raise InputError(f"{text!r} is not a list of hosts: the brackets of {word!r} do not close")
         n_names = math.prod(len(part) for part in parts)
         if len(names) + n_names > limit:
-            raise InputError(f"{shorten(repr(text))} names more than {limit} hosts")
+            raise InputError(f"{text!r} names more than {limit} hosts")
         names += map("".join, itertools.product(*parts))
     return tuple(names)
 
@@ -141,12 +139,12 @@ def _numbers(bracket: str, text: str) -> Sequence[str]:
     for part in bracket[1:-1].split(","):
         match = _RANGE.fullmatch(part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise InputError(f"{shorten(repr(text))}: {shorten(repr(part))} is not a range of numbers such as 01-16")
+            raise InputError(f"{text!r}: {part!r} is not a range of numbers such as 01-16")
         ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
         widths.append(len(match[1]))
     n_numbers = sum(len(numbers) for numbers in ranges)
     if n_numbers > MAX_NAMES:
-        raise InputError(f"{shorten(repr(text))} names more than {MAX_NAMES} hosts")
+        raise InputError(f"{text!r} names more than {MAX_NAMES} hosts")
     return [f"{i:0{width}d}" for numbers, width in zip(ranges, widths, strict=True) for i in numbers]
 
 

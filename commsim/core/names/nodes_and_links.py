@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.network import Network
 from commsim.core.network_queries import link_numbers
 from commsim.core.spec import is_whole
@@ -28,9 +27,9 @@ def find_node(network: Network, name: str) -> int:
     try:
         return network.nodes.index(name)
     except ValueError:
-        close = difflib.get_close_matches(name, network.nodes, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}?" if close else f"nodes are {', '.join(network.nodes[:3])} and so on"
-        raise InputError(f"{network.name} has no node {name!r}; {hint}") from None
+        close = alike(name, network.nodes, 3, cutoff=0.5)
+        hint = did_you_mean(close, last=True) or f"; nodes are {', '.join(network.nodes[:3])} and so on"
+        raise InputError(f"{network.name} has no node {name!r}{hint}") from None
 
 
 def find_link(network: Network, name: str) -> int:
@@ -78,9 +77,8 @@ def _no_link(network: Network, name: str) -> InputError:
             find_node(network, end)
     there = np.flatnonzero(network.src == network.nodes.index(a))
     known = [network.link_name(int(link)) for link in there[:64]]
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.0)
-    hint = f"did you mean {', '.join(close)}?" if close else f"nothing leads out of {a}"
-    return InputError(f"{network.name} has no link {name!r}; {hint}")
+    hint = did_you_mean(alike(name, known, 3, cutoff=0.0), last=True) or f"; nothing leads out of {a}"
+    return InputError(f"{network.name} has no link {name!r}{hint}")
 
 
 def link_names(network: Network) -> list[str]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import is_nic, split_nic
 from commsim.core.units import parse_time
@@ -217,7 +217,7 @@ def _read_end(columns: Columns, cells: Sequence[str], end: str, where: str, join
     device = _cell(cells, columns.device[end])
     port = _cell(cells, columns.port[end]) if end in columns.port else ""
     if not device or not device.isprintable():
-        raise InputError(f"{where}: a cable has a device at both ends, got {shorten(repr(','.join(cells)))}")
+        raise InputError(f"{where}: a cable has a device at both ends, got {','.join(cells)!r}")
     if joined and (parts := re.fullmatch(joined, device)):
         return End(parts[1].strip(), parts[2].strip())
     host, nic = split_nic(device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 
 MAX_CABLES = 2**20
 # Largest file of a fabric: an ibnetdiscover of 10,000 nodes with 8 ports has 30 MB.
@@ -43,7 +43,7 @@ def check_end(end: End, where: str) -> None:
     for name in (end.device, end.port):
         if len(name) > MAX_NAME or not name.isprintable():
             raise InputError(f"{where}: names of devices and ports are printable text of up to {MAX_NAME} letters, got "
-                             f"{shorten(repr(name))}")  # fmt: skip
+                             f"{name!r}")  # fmt: skip
     if not end.device:
         raise InputError(f"{where}: a cable has a device at both ends, got none")
 

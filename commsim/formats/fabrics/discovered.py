@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import split_nic
 from commsim.core.spec import is_whole
@@ -57,7 +57,7 @@ def read_ibnetdiscover(path: str | Path) -> Cabling:
             port = _PORT.match(line)
             if port is None or not own:
                 raise InputError(f"{path}, line {number}: a port is '[1] \"S-...\"[2] # \"name\" lid 3 4xEDR' below "
-                                 f"its node, got {shorten(repr(line))}")  # fmt: skip
+                                 f"its node, got {line!r}")  # fmt: skip
             nodes.setdefault(port[2], port[4].strip())
             key = frozenset(((own, int(port[1])), (port[2], int(port[3]))))
             ports.setdefault(key, []).append((int(port[5]) if is_whole(port[5]) else 0, port[6].upper()))

@@ -212,7 +212,7 @@ def _split(text: str, where: str) -> list[tuple[str, str | None]]:
     for word in text.split("."):
         match = _PART.fullmatch(word.strip())
         if match is None:
-            raise InputError(f"{where}: an end is written as in nic[0:2], got {shorten(repr(text))}")
+            raise InputError(f"{where}: an end is written as in nic[0:2], got {text!r}")
         words.append((match[1], match[2]))
     return words
 

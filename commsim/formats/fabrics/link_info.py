@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import split_nic
 
@@ -70,7 +70,7 @@ def read_iblinkinfo(path: str | Path) -> Cabling:
     for n, line, port in matched:
         if "==(" in line and port is None:
             raise InputError(f"{path}, line {n}: a port is '3 17[ ] ==( 4X 25.78125 Gbps Active/ LinkUp)==> 7 1[ ] "
-                             f"\"name\" ( )', got {shorten(repr(line))}")  # fmt: skip
+                             f"\"name\" ( )', got {line!r}")  # fmt: skip
     fabric = _fabric(matched)
     cabling, names = Cabling(), node_names(fabric.nodes)
     used = Counter(node for key in fabric.ports for node, _ in key)

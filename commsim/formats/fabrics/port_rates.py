@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 
 # Data rate of one lane in Gb/s, line coding taken off (InfiniBand Architecture Specification, volume 2, table of link
 # rates; 8b/10b up to QDR, 64b/66b and FEC after it).
@@ -75,5 +75,5 @@ def port_rate(text: str, where: str, usual: float = 1e9) -> float:
     unit = _UNITS.get(number[2].lower(), 0.0) if number and number[2] else usual
     if number is None or not unit or not float(number[1]):
         raise InputError(f"{where}: a rate is written as in 400G, 4xEDR or 100000 of a column in Mb/s, got "
-                         f"{shorten(repr(text))}")  # fmt: skip
+                         f"{text!r}")  # fmt: skip
     return float(number[1]) * unit / 8

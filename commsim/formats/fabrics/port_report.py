@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from commsim.core.errors import InputError, shorten
+from commsim.core.errors import InputError
 from commsim.core.files.whole_files import read_text
 from commsim.core.machines.nic_names import split_nic
 from commsim.core.spec import is_whole
@@ -58,7 +58,7 @@ def read_port_report(path: str | Path) -> Cabling:
         said = (_CABLE.fullmatch(line) or _DOWN.fullmatch(line)) if len(line) <= _MAX_LINE else None
         if said is None:
             raise InputError(f"{path}, line {number}: a port is \"CA 7 1 0x1 4x NDR - SW 3 1 0x2 ( 'node01 mlx5_0' - "
-                             f"'leaf01' )\", got {shorten(repr(line))}")  # fmt: skip
+                             f"'leaf01' )\", got {line!r}")  # fmt: skip
         own = _port(said, 0, said[11] if said.re is _CABLE else said[7], nodes, kinds)
         if said.re is _DOWN:
             down.append(own)

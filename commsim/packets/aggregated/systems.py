@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from collectives import COLLECTIVES, found_parameters
 from collectives.in_network.reduction_tree import register_tree
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments, split_spec
@@ -106,8 +105,7 @@ def named_system(
 
 def _refuse_unknown(name: str, raw: Mapping[str, str], known: tuple[str, ...]) -> None:
     for key in raw.keys() - set(known):
-        close = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(alike(key, known))
         raise InputError(f"{name} has no parameter {key!r}; {hint}known: {', '.join(known)}")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.spec import with_parameter
 from commsim.pages.figure_tables import FigureTable, format_value, word_column
 
 ALGORITHM = "collective"
@@ -91,7 +92,7 @@ def _with_parameter(algorithm: str, parameter: str, value: str) -> str:
     """Add a parameter to an algorithm's name; a name with all its parameters stands for it."""
     if parameter == "name":
         return value
-    return f"{algorithm}{',' if ':' in algorithm else ':'}{parameter}={value}"
+    return with_parameter(algorithm, f"{parameter}={value}")
 
 
 def with_curves(rows: FigureTable, by: str) -> FigureTable:

@@ -37,7 +37,7 @@ class KubeApi:
     def __init__(self, url: str, token: str | None = None, ca: str | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"--kube-api is a URL such as http://127.0.0.1:8001, got {shorten(repr(url))}")
+            raise InputError(f"--kube-api is a URL such as http://127.0.0.1:8001, got {url!r}")
         if token and parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise InputError("--kube-token is sent over https only, or to this machine")
         self._host, self._port = parts.hostname, parts.port

@@ -13,7 +13,7 @@ LOAD = '[[background]]\nkind = "poisson"\nload = {}\nuntil = "1ms"\n'
         ("--routing spray:entropies=0", "ecmp:qps=N, 1 to 4096, got 'spray:entropies=0'"),
         ("--engine packet --buffer 10B", "a queue holds at least one packet of 4178 bytes, got 10"),
         ("--engine packet --shared-buffer 10B", "every buffer must hold a packet of 4178 bytes, got 10"),
-        ("--flap link:leaf0:spine9@1ms+1ms", "has no node 'spine9'; did you mean spine1, spine0?"),
+        ("--flap link:leaf0:spine9@1ms+1ms", "has no node 'spine9'; did you mean spine1 or spine0?"),
         (f"--flap {CABLE}@1ms+1ms --flap {CABLE}@1.5ms+1ms", "overlap: the same cable is down in both"),
         (f"--flap {CABLE}@1000s+1ms", "give a larger size"),
         (f"--engine packet --transport dctcp -b 64K -e 64K --flap {CABLE}@1000s+1ms", "give a larger size"),
