@@ -7,6 +7,7 @@ import itertools
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from commsim.core.errors import alike, did_you_mean, shorten_quotes
@@ -76,7 +77,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the message and where to read more, and exit with 2; a mistyped flag is named before one that lacks."""
         if message.startswith("the following arguments are required") and (word := self._unknown_flag()):
-            message = f"unrecognized arguments: {word}{self._meant(word)}"
+            message = f"unrecognized arguments: {word}{self._meant(word, self.words)}"
         print_error(f"{self.prog}: error: {message} (see {self.prog} --help)")
         self.exit(2)
 
@@ -85,7 +86,7 @@ class Parser(argparse.ArgumentParser):
         found, extra = self.parse_known_args(args, namespace)
         if extra:  # argparse leaves what a verb's verb lacks to the verb
             asked = self._asked()
-            asked.error(f"unrecognized arguments: {' '.join(extra)}{asked._meant(extra[0])}")
+            asked.error(f"unrecognized arguments: {' '.join(extra)}{asked._meant(extra[0], self.words)}")
         return found
 
     def _asked(self) -> Parser:
@@ -93,12 +94,16 @@ class Parser(argparse.ArgumentParser):
         verbs = [one for one in self._actions if isinstance(one, argparse._SubParsersAction)]
         return next((one.choices[word] for one in verbs for word in self.words if word in one.choices), self)
 
-    def _meant(self, word: str) -> str:
+    def _meant(self, word: str, words: Sequence[str]) -> str:
         """Return what may have been meant by a word that no flag takes, as the class of the flags says; or nothing."""
         command = self.get_default("command")
         meant = {} if command is None else command.config.MEANT
         name = word.partition("=")[0] if word[:1] == "-" else ""
         if name.startswith("--") and name not in meant:
+            from .parameter_flags import parameter_meant
+
+            if parameter := parameter_meant(word, words):
+                return parameter
             known = [one for one in self._option_string_actions if one[:2] == "--"]
             return did_you_mean(alike(name, known, 1, LIKE), last=True)
         return str(meant.get(name, "")).format(word)
@@ -194,7 +199,8 @@ class Parser(argparse.ArgumentParser):
     # argparse takes the "--" of "--seed=--" for the end of the options, and hands the flag no text but a tuple
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse a flag whose value is ``--``."""
-        self.words = args = sys.argv[1:] if args is None else list(args)
+        args = sys.argv[1:] if args is None else list(args)
+        self.words = self.words if self._is_mixed else args  # the second pass has no flags
         for arg in args[: args.index("--")] if "--" in args else args:
             if arg.startswith("-") and arg.endswith("=--"):
                 self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
