@@ -24,6 +24,7 @@ _DOWN = {"down", "disabled", "inactive", "failed", "broken", "offline", "polling
 PLANNED = {"planned", "decommissioning", "spare", "reserved"}
 _RATE = re.compile(r"\d{1,2}x\w{3}\w*|\d+(?:\.\d+)?\s*[GMT]\w*(?:/s)?|[A-Z]{3}\d*", re.IGNORECASE | re.ASCII)
 _NO_RATE = re.compile(r"0(\.0*)?\s*\D*|none|n/?a|-+|down|unknown|auto", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"\d+(?:\.\d+)?\s*[pnum]?s", re.IGNORECASE | re.ASCII)
 _NO_TIME = re.compile(r"|none|n/?a|-+|unknown", re.IGNORECASE)
 _MODELS = {"": "", "host": "host", "server": "host", "node": "host", "compute": "host", "gpu": "host", "ca": "host",
            "switch": "switch", "leaf": "switch", "spine": "switch", "tor": "switch", "core": "switch"}  # fmt: skip
@@ -95,10 +96,12 @@ def _markdown_rows(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
 
 
 def _is_bare(cells: Sequence[str]) -> bool:
-    """Whether a row is a cable without a header before it: device, port, device, port, and a rate."""
-    if not 4 <= len(cells) <= 5 or not all(cells[:4]) or cells[0] == cells[2]:
+    """Whether a row is a cable without a header before it: device, port, device, port, a rate and a latency."""
+    if not 4 <= len(cells) <= 6 or not all(cells[:4]) or cells[0] == cells[2]:
         return False
-    is_rated = len(cells) == 5 and bool(_RATE.fullmatch(cells[4]))
+    is_rated = len(cells) > 4 and bool(_RATE.fullmatch(cells[4]))
+    if len(cells) == 6:
+        return is_rated and bool(_TIME.fullmatch(cells[5]))
     return is_rated or any(is_nic(cell) and re.search(r"\d", cell) is not None for cell in (cells[1], cells[3]))
 
 
@@ -120,11 +123,13 @@ def read_cable_list(path: str | Path) -> Cabling:
                          "table of cables as it is shown, or api/dcim/cables/?format=json")  # fmt: skip
     columns = _bare_columns(len(names)) if bare else guess_columns(names, str(path))
     cabling = Cabling()
-    if bare:
-        cabling.told.append("no header: columns are taken for device, port, device, port, rate")
-    else:
-        cabling.told.append(columns.told(names))
     body = rows if bare else rows[1:]
+    if bare:
+        taken = ("device", "port", "device", "port", "rate", "latency")[: max(5, len(names))]
+        cabling.told.append(f"no header: columns are taken for {', '.join(taken)}")
+    else:
+        _check_header(columns, rows, path)
+        cabling.told.append(columns.told(names))
     columns.state = [i for i in columns.state if len({_cell(cells, i) for _, cells in body}) <= _MOST_STATES]
     joined = "" if columns.port else _joined(columns, body)
     if joined:
@@ -146,7 +151,18 @@ def read_cable_list(path: str | Path) -> Cabling:
 
 
 def _bare_columns(n: int) -> Columns:
-    return Columns({"a": 0, "b": 2}, {"a": 1, "b": 3}, rate=[4] if n > 4 else [])
+    return Columns({"a": 0, "b": 2}, {"a": 1, "b": 3}, rate=[4] if n > 4 else [], latency=[5] if n > 5 else [])
+
+
+def _check_header(columns: Columns, rows: Sequence[tuple[int, list[str]]], path: str | Path) -> None:
+    """Refuse a cable that would be taken for the header: ``leaf0`` has the word of a column, and is a device below."""
+    number, names = rows[0]
+    devices = {_cell(cells, i) for _, cells in rows[1:] if cells != names for i in columns.device.values()}
+    if same := [name for i in columns.device.values() if (name := names[i]) in devices]:
+        raise InputError(
+            f"{path}, line {number}: {same[0]} is a device, not the name of a column: write a header above the first "
+            "cable, such as a_device,a_port,b_device,b_port,rate"
+        )
 
 
 def _cell(cells: Sequence[str], column: int) -> str:

@@ -167,3 +167,28 @@ def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
     latencies, said = cables_with(tmp_path / "c.csv", "Length (m),Colour,Rack,Vendor", "1,red,A,x", "2,red,B,x")
     assert latencies == [500, 500]
     assert said == "; not read: Length (m), Colour, Rack and 1 more"
+
+
+@pytest.mark.parametrize("rest", ["100Gbps,2us", "100Gbps", "", "100Gbps,2us,red"])
+@pytest.mark.parametrize("names", [("node0", "node1"), ("h0", "h1")])
+def test_the_first_cable_of_a_list_without_a_header_is_no_header(
+    tmp_path: Path, rest: str, names: tuple[str, str]
+) -> None:
+    """A cable to leaf0 was taken for the header: node0, or all hosts and a cable of leaf0, were dropped."""
+    path = tmp_path / "c.csv"
+    ends = [
+        f"{names[0]},p0,leaf0,p1",
+        f"{names[1]},p0,leaf1,p1",
+        *(f"leaf{i},u{j},spine{j},p{i}" for i in (0, 1) for j in (0, 1)),
+    ]
+    path.write_text("\n".join([*(f"{end},{rest}".rstrip(",") for end in ends), ""]))
+    if rest in ("100Gbps,2us", "100Gbps"):
+        network = network_of_file(str(path))
+        assert network is not None
+        assert (len(network.hosts), network.n_links) == (2, 12)
+        assert network.latency.max() == (2e-6 if "us" in rest else 500e-9)
+    else:
+        with pytest.raises(
+            InputError, match=r"c.csv, line [13]: leaf0 is a device, not the name of a column: write a header"
+        ):
+            network_of_file(str(path))
