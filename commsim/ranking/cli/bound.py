@@ -140,7 +140,7 @@ def _attained(bound: LowerBound) -> str:
 def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
     return {
         "size_B": size, "anywhere": bound.anywhere, "bound_s": bound.time(size), "limited_by": bound.why(size),
-        "best_trees": best_trees_of(bound), "notes": list(bound.notes),
+        "best_trees": best_trees_of(bound), "notes": [str(note) for note in bound.notes],
     }  # fmt: skip
 
 
