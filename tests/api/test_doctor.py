@@ -6,6 +6,7 @@ import pytest
 
 import commsim as package
 from commsim.cli.doctor import PACKAGES
+from commsim.cli.parsing.aliases import HIDDEN, RENAMED
 from commsim.prediction import self_check
 
 
@@ -62,6 +63,13 @@ def test_every_package_of_an_extra_is_looked_for_and_said_what_for():
         for need in needs if extra != "all" else ():
             name = re.match(r"[\w.-]+", need)[0]
             assert re.search(rf"\(extra .*\b{extra}\b.*\)", PACKAGES[name]), (extra, name)
+
+
+def test_what_a_package_is_for_is_said_in_words_that_help_lists():
+    old = HIDDEN.keys() | {words[0] for words in RENAMED if len(words) == 1}
+    for package_name, what_for in PACKAGES.items():
+        said = {part.split()[0].rstrip(":") for part in what_for.split(", ")}
+        assert not said & old, (package_name, what_for)
 
 
 def test_the_deep_look_names_what_differs_and_fails(commsim, monkeypatch):
