@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,9 +195,13 @@ def _write(network: Network, candidate: TimedSchedule, path: str) -> str:
 
 
 def _progress(what: str, done: int, of: int) -> None:
-    """Show what is being done, on a terminal."""
-    EXPECTED.is_shown = True
-    show_step(f"{what} {done}/{of}" if of > 1 else what)
+    """Show what is being done: on a terminal at once, elsewhere with the line of progress."""
+    step = f"{what} {done}/{of}" if of > 1 else what
+    if sys.stderr.isatty():
+        EXPECTED.is_shown = True
+        show_step(step)
+    else:
+        EXPECTED.part = step if done < of else ""
 
 
 COMMANDS = {"synthesize": Verb(SynthesizeConfig, run)}

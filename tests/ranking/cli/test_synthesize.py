@@ -6,9 +6,11 @@ import sqlite3
 
 import pytest
 
+from commsim.core.limits import EXPECTED
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl
 from commsim.nccl.tuner_and_graph_files import read_tuner
+from commsim.ranking.synthesis.trees import forest
 
 pytest.importorskip("scipy")
 STAR = "star:n_hosts=4,bandwidth=8Gbps,latency=0us"
@@ -215,3 +217,21 @@ def test_one_sentence_says_whether_the_schedule_is_optimal(commsim, operation, s
     worst = max(row["times_bound"] for row in rows)
     assert said.format(f"{math.ceil((worst - 1) * 1000) / 10:g}") in commsim.out
     assert (worst == 1) == ("proven" not in commsim.out)
+
+
+def test_trees_that_are_packed_are_shown_as_progress_through_a_pipe(monkeypatch, commsim):
+    parts = []
+    monkeypatch.setattr(forest, "pack", watched(forest.pack, parts))
+    commsim("synthesize", "--topology", STAR, "--operation", "all_gather", "-b", "1M", "-e", "1M")
+    assert "packing trees 1/4" in parts
+
+
+def watched(pack, parts):
+    def packed(graph, report):
+        def told(done, of):
+            report(done, of)
+            parts.append(EXPECTED.part)
+
+        return pack(graph, told)
+
+    return packed
