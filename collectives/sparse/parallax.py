@@ -103,6 +103,7 @@ def parallax(n_ranks: int, n_servers: int = 1, dense_share: float = 0.5, n_parti
         return Program(1, 1).build()
     n_dense, n_chunks = share.numerator * unit, share.denominator * unit
     p = Program(n_ranks, n_chunks=n_chunks, n_helpers=n_servers if share < 1 else 0)
+    p.room_for(2 * n_ranks * ((n_ranks - 1) * (n_dense > 0) + n_servers * n_partitions * (share < 1)))
     if n_dense:
         _ring(p, n_dense // n_ranks)
     if share < 1:
