@@ -108,6 +108,8 @@ def direct_all_to_all_v(n_ranks: int, counts: Counts | None = None) -> Schedule:
     ----------
     MPI Forum, "MPI: A message-passing interface standard", version 4.1, section 6.8 (MPI_Alltoallv).
     """
+    if counts is None:
+        Program(n_ranks, n_chunks=1).room_for(n_ranks**2)  # before the counts are listed
     counts = (1,) * n_ranks**2 if counts is None else tuple(counts)
     p = Program(n_ranks, n_chunks=operation("all_to_all_v").least_chunks(n_ranks, counts))
     chunks = np.reshape(np.array(counts, np.int64), (n_ranks, n_ranks))

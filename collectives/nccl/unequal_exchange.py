@@ -103,6 +103,8 @@ def nccl_all_to_all_v(
     ----------
     NCCL 2.30.7, ``src/enqueue.cc``; the rules are in :mod:`collectives.nccl.point_to_point`.
     """
+    if counts is None:
+        Program(n_ranks, n_chunks=1).room_for(n_ranks**2)  # before the counts are listed
     counts = (1,) * n_ranks**2 if counts is None else tuple(counts)
     least = operation("all_to_all_v").least_chunks(n_ranks, counts)
     chunks, parts, at_once = _cut_messages(n_ranks, counts, channels, n_bytes, machines, version)

@@ -51,6 +51,7 @@ def agsparse(n_ranks: int) -> Schedule:
     centralised at every node.
     """
     p = Program(n_ranks, n_chunks=1, n_scratch=n_ranks - 1)
+    p.room_for(2 * n_ranks * (n_ranks - 1))
     rank = np.arange(n_ranks)
     for i in range(n_ranks - 1):
         first = i == 0

@@ -54,6 +54,7 @@ def topk_a(n_ranks: int) -> Schedule:
     ICDCS 2019, compare with it; the repository's README has log P alpha + 2k(P - 1) beta.
     """
     p = Program(n_ranks, n_chunks=1, n_scratch=n_ranks)
+    p.room_for(n_ranks**2)  # of the sums alone
     rank = np.arange(n_ranks)
     p.copy(src=rank, dst=rank, src_chunk=0, dst_chunk=rank, dst_buffer=SCRATCH)
     gather_by_doubling(p, SCRATCH)

@@ -1,0 +1,21 @@
+"""Collectives that list a message for every pair refuse too many ranks before they write the first."""
+
+import tracemalloc
+
+import pytest
+
+import commsim as cs
+
+
+@pytest.mark.parametrize(
+    "name", ["agsparse", "topk_a", "parallax", "sparcml_split", "direct_all_to_all_v", "nccl_all_to_all_v"]
+)
+def test_too_many_ranks_are_refused_before_memory_is_taken(name):
+    build = cs.COLLECTIVES[name].build
+    tracemalloc.start()
+    try:
+        with pytest.raises(cs.InputError, match="lists at most 33554432 transfers one by one"):
+            build(10_000)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    finally:
+        tracemalloc.stop()
