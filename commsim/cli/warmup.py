@@ -65,15 +65,14 @@ class WarmupConfig(WithJson):
 
 def run(config: WarmupConfig) -> Answer:
     """Run the commands in processes, and say how long each part took."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from commsim.core.interrupts import worker_pool
 
     if config.jobs is not None and config.jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {config.jobs}")
     all_parts = parts_to_compile()
     jobs = min(config.jobs or os.cpu_count() or 1, len(all_parts))
     begin = time.perf_counter()
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with worker_pool(jobs) as pool:
         waiting = [(name, pool.submit(compile_part, lines)) for name, lines in all_parts.items()]
         found = [(name, one) for name, task in progress(waiting, "compiling kernels") for one in task.result()]
     rows = _rows(found)

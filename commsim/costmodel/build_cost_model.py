@@ -12,6 +12,7 @@ import numpy as np
 
 import commsim
 from commsim.core.errors import InputError
+from commsim.core.interrupts import worker_pool
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
@@ -127,18 +128,11 @@ def build_cost_model(
 
 
 def _in_processes(asked: Sequence[CurveQuestion], n_jobs: int, over: Callable[..., Iterable[Any]]) -> list[MadeCurve]:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     largest_first = sorted(range(len(asked)), key=lambda i: -asked[i].machines * asked[i].gpus)
     made: dict[int, MadeCurve] = {}
-    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+    with worker_pool(n_jobs) as pool:
         waiting = [(i, pool.submit(make_curve, asked[i])) for i in largest_first]
-        try:
-            made.update((i, task.result()) for i, task in over(waiting))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        made.update((i, task.result()) for i, task in over(waiting))
     return [made[i] for i in range(len(asked))]
 
 
