@@ -126,6 +126,7 @@ class _Batch:
     def __init__(self, area: str, numbers: range, trial: Callable[[int], str]) -> None:
         self.at, self.stop, self.is_over = numbers.start, numbers.stop, False
         self._area, self._rest, self._begun, self._moved = area, b"", 0.0, time.monotonic()
+        self._used, self._worked = 0.0, self._moved
         self.pipe, self._process = _forked(trial, numbers)
 
     def heard(self) -> Iterator[Defect]:
@@ -137,14 +138,16 @@ class _Batch:
             if problem:
                 yield Defect(self._area, number, problem)
             self.at = number + 1
-        self._begun, self._moved = cpu_s(self._process), time.monotonic()
+        self._begun, self._moved, self._used = cpu_s(self._process), time.monotonic(), 0.0
         if not data:
             yield from self._end("")
 
     def overdue(self, limit_s: float) -> Iterator[Defect]:
         """End it if its trial has had too much processor time, or none at all for long."""
         used, now = cpu_s(self._process) - self._begun, time.monotonic()
-        if used > limit_s or (now > self._moved + IDLE_S and used < 0.001 * IDLE_S):
+        if used > self._used + 0.001 * IDLE_S:
+            self._used, self._worked = used, now
+        if used > limit_s or now > max(self._moved, self._worked) + IDLE_S:
             os.kill(self._process, signal.SIGKILL)
             yield from self._end(f"no end within {used:.1f} s of processor time, {now - self._moved:.0f} s in all")
 
