@@ -75,16 +75,14 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
 
 
 def with_parameter(spec: str, parameter: str) -> str:
-    """Return a spec with a further ``key=value``; of a machine on a fabric, the fabric has it.
+    """Return a spec with a further ``key=value``.
 
     Examples
     --------
     >>> with_parameter("nccl", "algorithm=ring"), with_parameter("nccl:version=2.27", "algorithm=ring")
     ('nccl:algorithm=ring', 'nccl:version=2.27,algorithm=ring')
-    >>> with_parameter("dgx-h100:sharp=on@star", "machines=2")
-    'dgx-h100:sharp=on@star:machines=2'
     """
-    return f"{spec}{',' if ':' in spec.rpartition('@')[2] else ':'}{parameter}"
+    return f"{spec}{',' if ':' in spec else ':'}{parameter}"
 
 
 def split_file(text: str) -> tuple[str, dict[str, str]]:

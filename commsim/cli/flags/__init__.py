@@ -130,7 +130,8 @@ class Flags:
                 raise InputError("--machines counts those of --topology, such as dgx-h100: give both")
             from commsim.core.spec import with_parameter
 
-            values["topology"] = with_parameter(values["topology"], f"machines={machines}")
+            machine, at, fabric = values["topology"].rpartition("@")
+            values["topology"] = f"{machine}{at}{with_parameter(fabric, f'machines={machines}')}"
         seed = values.get("seed")
         if isinstance(seed, int) and seed < 0:
             raise InputError(f"--seed must be 0 or more, got {seed}")

@@ -47,7 +47,7 @@ def _with(spec: str, key: str, value: str) -> Iterator[str]:
     machine, at, fabric = spec.rpartition("@")
     name = fabric.partition(":")[0]
     if name in TOPOLOGIES and key in TOPOLOGIES[name].parameters:
-        yield with_parameter(spec, f"{key}={value}")
+        yield f"{machine}{at}{with_parameter(fabric, f'{key}={value}')}"
     machine, name = (machine, machine.partition(":")[0]) if at else (fabric, name)
     host = PRESETS[name].builder if name in PRESETS else name
     if host in HOST_TYPES and key in HOST_TYPES[host].parameters:
