@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import FOUND
-from commsim.core.locality import rank_groups
 from commsim.core.network import Network
 from commsim.core.placement import place
+from commsim.prediction.locality import rank_groups
 from commsim.routing.network_metrics import most_oversubscribed
 from commsim.routing.routing import find_routes
 

@@ -65,7 +65,7 @@ class WarmupConfig(WithJson):
 
 def run(config: WarmupConfig) -> Answer:
     """Run the commands in processes, and say how long each part took."""
-    from commsim.core.interrupts import worker_pool
+    from commsim.core.worker_pool import worker_pool
 
     if config.jobs is not None and config.jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {config.jobs}")

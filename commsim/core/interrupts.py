@@ -1,4 +1,4 @@
-"""Signals: Ctrl-C waits where an exception must not be raised, and a process of a pool may be ended from outside."""
+"""Signals: Ctrl-C waits where an exception must not be raised."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import TYPE_CHECKING
-
-from .errors import BackendError
-
-if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 HEARD = threading.Event()  # set by whatever handles one of them: where it stays unset, compiled code runs
@@ -41,31 +35,3 @@ def signals_held() -> Iterator[None]:
             signal.signal(number, handler)
         for first, frame in held[:1]:
             before[signal.Signals(first)](first, frame)
-
-
-@contextlib.contextmanager
-def worker_pool(n: int) -> Iterator[ProcessPoolExecutor]:
-    """Start processes anew, without what this one has loaded; work that waits is dropped after an error.
-
-    Parameters
-    ----------
-    n : int
-        Processes.
-
-    Raises
-    ------
-    BackendError
-        If one of them was ended from outside.
-    """
-    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(n, mp_context=get_context("spawn")) as pool:
-        try:
-            yield pool
-        except BrokenExecutor:
-            text = "one of the processes was ended from outside, perhaps for want of memory; --jobs 1 takes the least"
-            raise BackendError(text) from None
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise

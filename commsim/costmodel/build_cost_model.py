@@ -12,10 +12,10 @@ import numpy as np
 
 import commsim
 from commsim.core.errors import InputError
-from commsim.core.interrupts import worker_pool
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
+from commsim.core.worker_pool import worker_pool
 from commsim.prediction.collective_names import usual_collective
 
 from .cost_model_file import text_of

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import NEEDS
-from commsim.core.locality import Groups
 from commsim.core.machines.local_nics import links_to_nics, own_nics
 from commsim.core.network import Network
 from commsim.core.network_queries import live_nics
 from commsim.core.placement import Placement, count_places, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
+from commsim.prediction.locality import Groups
 
 MAX_RAILS = 64
 # Needs of collectives whose servers or aggregators are hosts beside the ranks.

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.locality import rank_levels
 from commsim.core.network import KINDS, PLURALS, Network
 from commsim.core.placement import Placement, helper_nodes, helper_order, is_strategy, place
 from commsim.core.registry import Entry
@@ -15,6 +14,7 @@ from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
 from commsim.core.units import count_text
 from commsim.prediction.inputs import load_placement
+from commsim.prediction.locality import rank_levels
 
 MAX_NAMED = 4
 

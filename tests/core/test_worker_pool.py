@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from commsim.core.errors import BackendError
-from commsim.core.interrupts import worker_pool
+from commsim.core.worker_pool import worker_pool
 
 
 def test_a_process_that_is_ended_from_outside_is_named():

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from collectives import NEEDS
-from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
 from commsim.core.placement import Placement, count_places, helper_nodes, spare_nodes
 from commsim.core.remark import Remark
@@ -23,6 +22,7 @@ from commsim.prediction.helper_placement import (
     where_helpers_sit,
     with_helpers,
 )
+from commsim.prediction.locality import rank_grid, rank_levels
 
 if TYPE_CHECKING:
     from commsim.prediction.build import CollectiveRequest

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 
-from .network import Network
-from .network_queries import locality_levels, numbered
-from .placement import Placement
+from commsim.core.network import Network
+from commsim.core.network_queries import locality_levels, numbered
+from commsim.core.placement import Placement
 
 Groups = tuple[tuple[int, ...], ...]
 
