@@ -90,7 +90,7 @@ def own_of_machine(machine: str, fabric: str) -> tuple[str, str]:
     """
     name, raw = split_spec(fabric)
     host, own = split_spec(machine)
-    host = PRESETS[host].builder if host in PRESETS else host
+    host = PRESETS.builder(host)
     if name not in TOPOLOGIES or host not in HOST_TYPES:
         return machine, fabric
     inside = (*HOST_TYPES[host].parameters, *FACTS, "rates")

@@ -114,6 +114,10 @@ class Presets(Mapping[str, Preset]):
             for name, row in sorted((name, whole(row)) for name, row in read["presets"].items())
         }  # fmt: skip
 
+    def builder(self, name: str) -> str:
+        """Return the host type or topology that builds a preset; of what is no preset, the name itself."""
+        return self._all[name].builder if name in self._all else name
+
     def __getitem__(self, name: str) -> Preset:
         if name not in self._all:
             raise InputError(f"unknown preset {name!r}; {meant_or_known(close_names(name, self), list(self), LISTED)}")

@@ -85,6 +85,18 @@ def with_parameter(spec: str, parameter: str) -> str:
     return f"{spec}{',' if ':' in spec else ':'}{parameter}"
 
 
+def network_with(text: str, parameter: str) -> str:
+    """Return the text of a network with a further ``key=value``, which in ``MACHINE@FABRIC`` belongs to the fabric.
+
+    Examples
+    --------
+    >>> network_with("dgx-h100:rates=spec@star", "machines=2")
+    'dgx-h100:rates=spec@star:machines=2'
+    """
+    machine, at, fabric = text.rpartition("@")
+    return f"{machine}{at}{with_parameter(fabric, parameter)}"
+
+
 def split_file(text: str) -> tuple[str, dict[str, str]]:
     """Split ``FILE:key=value,...`` into the file and its options; a name with a colon that is there is a file."""
     if is_there(text) or ":" not in text:

@@ -129,7 +129,7 @@ def _as_registered(text: str) -> Hashable:
     machine, fabric = (part.partition(":")[0].strip() for part in text.partition("@")[::2])
     if fabric not in TOPOLOGIES or "/" in text or any(map(_is_of_file, words)):
         return None
-    builder = PRESETS[machine].builder if machine in PRESETS else machine
+    builder = PRESETS.builder(machine)
     return (text, largest(), TOPOLOGIES[fabric].build, HOST_TYPES[builder].build) if builder in HOST_TYPES else None
 
 

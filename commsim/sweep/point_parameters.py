@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.spec import derived, with_parameter
+from commsim.core.spec import derived, network_with, with_parameter
 from commsim.packets.packet_options import ALL
 from commsim.prediction.options import COSTS
 
@@ -108,5 +108,5 @@ def spec_of(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str])
         for key, kind in kinds.items()  # in the order of the file, so that the same point has the same text everywhere
         if key in parameters and key.startswith(f"{table}.") and key.partition(".")[2] not in NOT_IN_SPEC[table]
     )
-    machine, at, fabric = name.rpartition("@")  # arguments of MACHINE@FABRIC:key=value belong to the fabric
-    return name if not written else derived(name, f"{machine}{at}{with_parameter(fabric, written)}")
+    with_it = network_with if table == "topology" else with_parameter
+    return derived(name, with_it(name, written)) if written else name

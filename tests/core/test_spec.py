@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.spec import as_number, check_arguments, read_arguments, split_spec, write_spec
+from commsim.core.spec import as_number, check_arguments, network_with, read_arguments, split_spec, write_spec
 from commsim.core.units import Bandwidth, Bytes, Seconds, share
 from commsim.formats.measured import read_measured
 
@@ -186,3 +186,9 @@ def test_a_number_has_digits_0_to_9(text, tmp_path):
 def test_a_number_is_what_python_reads(text):
     assert as_number(text) == float(text)
     assert share(f"{text.strip()}%") == float(text) / 100
+
+
+def test_a_parameter_of_a_network_goes_to_the_fabric_whatever_the_machine_has():
+    assert network_with("dgx-h100:rates=spec@star", "machines=2") == "dgx-h100:rates=spec@star:machines=2"
+    assert network_with("dgx-h100@star:machines=2", "latency=1us") == "dgx-h100@star:machines=2,latency=1us"
+    assert network_with("star", "n_hosts=4") == "star:n_hosts=4"

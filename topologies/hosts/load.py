@@ -29,7 +29,7 @@ def is_machine(text: str) -> bool:
     name = text.partition(":")[0].strip()
     if Path(name).suffix in house().machines:
         return True
-    return (PRESETS[name].builder if name in PRESETS else name) in HOST_TYPES
+    return PRESETS.builder(name) in HOST_TYPES
 
 
 def is_saved(text: str) -> bool:

@@ -128,10 +128,9 @@ class Flags:
         if (machines := getattr(args, "machines", None)) is not None and "machines" not in values:
             if not values["topology"]:
                 raise InputError("--machines counts those of --topology, such as dgx-h100: give both")
-            from commsim.core.spec import with_parameter
+            from commsim.core.spec import network_with
 
-            machine, at, fabric = values["topology"].rpartition("@")
-            values["topology"] = f"{machine}{at}{with_parameter(fabric, f'machines={machines}')}"
+            values["topology"] = network_with(values["topology"], f"machines={machines}")
         seed = values.get("seed")
         if isinstance(seed, int) and seed < 0:
             raise InputError(f"--seed must be 0 or more, got {seed}")

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from commsim.core.errors import InputError
-from commsim.core.spec import with_parameter
+from commsim.core.spec import network_with, with_parameter
 
 
 def parameter_meant(flag: str, words: Sequence[str]) -> str:
@@ -47,8 +47,8 @@ def _with(spec: str, key: str, value: str) -> Iterator[str]:
     machine, at, fabric = spec.rpartition("@")
     name = fabric.partition(":")[0]
     if name in TOPOLOGIES and key in TOPOLOGIES[name].parameters:
-        yield f"{machine}{at}{with_parameter(fabric, f'{key}={value}')}"
+        yield network_with(spec, f"{key}={value}")
     machine, name = (machine, machine.partition(":")[0]) if at else (fabric, name)
-    host = PRESETS[name].builder if name in PRESETS else name
+    host = PRESETS.builder(name)
     if host in HOST_TYPES and key in HOST_TYPES[host].parameters:
         yield f"{with_parameter(machine, f'{key}={value}')}{f'@{fabric}' if at else ''}"

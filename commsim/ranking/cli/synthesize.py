@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from commsim.core.remark import Remark
 from commsim.core.units import count_text, microseconds, parse_time
 from commsim.prediction.options import COSTS
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
-from commsim.report.render import show_step
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -94,7 +92,6 @@ def run(config: SynthesizeConfig) -> Answer:
         running=config.running, root=config.root, time_limit=limit, max_messages=config.max_messages,
         textbook=not config.no_textbook, report=_progress,
     )  # fmt: skip
-    show_step()
     parts: list[Part] = [
         table_of_synthesis(synthesis),
         *_table_of_faults(synthesis),
@@ -195,13 +192,9 @@ def _write(network: Network, candidate: TimedSchedule, path: str) -> str:
 
 
 def _progress(what: str, done: int, of: int) -> None:
-    """Show what is being done: on a terminal at once, elsewhere with the line of progress."""
+    """Have the line of progress say what is being done."""
     step = f"{what} {done}/{of}" if of > 1 else what
-    if sys.stderr.isatty():
-        EXPECTED.is_shown = True
-        show_step(step)
-    else:
-        EXPECTED.part = step if done < of else ""
+    EXPECTED.part = step if done < of else ""
 
 
 COMMANDS = {"synthesize": Verb(SynthesizeConfig, run)}

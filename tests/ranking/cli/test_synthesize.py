@@ -219,7 +219,9 @@ def test_one_sentence_says_whether_the_schedule_is_optimal(commsim, operation, s
     assert (worst == 1) == ("proven" not in commsim.out)
 
 
-def test_trees_that_are_packed_are_shown_as_progress_through_a_pipe(monkeypatch, commsim):
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_trees_that_are_packed_are_named_for_the_line_of_progress(monkeypatch, commsim, is_terminal):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     parts = []
     monkeypatch.setattr(forest, "pack", watched(forest.pack, parts))
     commsim("synthesize", "--topology", STAR, "--operation", "all_gather", "-b", "1M", "-e", "1M")
