@@ -3,6 +3,7 @@
 # make test   lint, types, layers, the site, and all kinds of tests
 # make test-core   tests of the core by themselves, without lint; and that it works without each extension
 # make test-all   the same with all tests: what it adds is in CONTRIBUTING.md
+# make deep   only what test-all adds to test; CI runs it once a week
 # make floor  the kernels' tests with the oldest Numba that is allowed
 # make docs    the site, in docs/_build
 # MPI=system   use the MPI that is installed instead of the mpich wheel
@@ -18,7 +19,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test test-core test-all compiled beside under-mpi without-jit floor lint docs fuzz mutants lock audit sbom bench clean
+.PHONY: setup run test test-core test-all deep compiled beside under-mpi without-jit floor lint docs fuzz mutants lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -36,12 +37,15 @@ run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
 # Pytest keeps its rewritten assertions with the bytecode: most of the time of collecting.
-test test-all without-jit under-mpi compiled: export PYTHONDONTWRITEBYTECODE :=
+test test-all deep without-jit under-mpi compiled: export PYTHONDONTWRITEBYTECODE :=
 test: DRAWN := and not deep
 # In two lanes, for two cores: the tests that fill the cores, and beside them what is shorter or waits for other
 # processes, one after the other. What one lane leaves of a core the other takes.
 test test-all: setup
 	$(MAKE) -j2 compiled beside 'DRAWN=$(DRAWN)'
+
+deep: setup
+	$(MAKE) compiled under-mpi without-jit 'DRAWN=and deep'
 
 beside: setup
 	$(MAKE) lint

@@ -127,7 +127,8 @@ def pytest_collection_finish():
 
 
 def kind_of_tests(config):
-    return config.option.markexpr.removesuffix(" and not deep")
+    """Return what is asked for before the depth, such as ``nojit`` of ``nojit and not deep``."""
+    return config.option.markexpr.partition(" and ")[0]
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -176,6 +177,8 @@ def pytest_collection_modifyitems(items):
             found[number].add_marker("deep")
 
 
+# Tests of which some should run each kernel.
+WHOLE_NOJIT = ("nojit", "nojit and not deep")
 # Without the JIT: kernels that were defined, and those of them that ran.
 DEFINED, CALLED = set(), set()
 
@@ -211,7 +214,7 @@ def pytest_sessionfinish(session, exitstatus):
     """Say at the end of a whole run without the JIT which kernels never ran: they might not work as plain Python."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput.update(defined=sorted(DEFINED), called=sorted(CALLED))
-    elif kind_of_tests(session.config) == "nojit" and not session.config.option.keyword and exitstatus == 0:
+    elif session.config.option.markexpr in WHOLE_NOJIT and not session.config.option.keyword and exitstatus == 0:
         never = sorted(DEFINED - CALLED)
         if never:
             print("\nKernels that no test runs without the JIT:", *never, sep="\n  ")

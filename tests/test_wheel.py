@@ -117,6 +117,16 @@ def test_workflows_name_what_is_there():
     assert named == pythons
 
 
+def test_workflows_make_what_the_makefile_has_and_the_deep_tests_once_a_week():
+    made = {}
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        lines = re.findall(r"(?:make|\.ci/run) ((?:[a-z-]+ ?)+)", re.sub("#.*", "", path.read_text()))
+        made[path.stem] = {target for line in lines for target in line.split()}
+    assert set().union(*made.values()) <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    assert made["deep"] == {"deep"}
+    assert "schedule:\n    - cron:" in (ROOT / ".github" / "workflows" / "deep.yml").read_text()
+
+
 def needed(names):
     """Distributions that some need, and what these need, without extras."""
     found, waiting = {}, list(names)
