@@ -132,15 +132,33 @@ class LeafUp:
         if n_leaves is not None and n_hosts is not None:
             fewest = -(-n_hosts // n_leaves)
             most = max(fewest, -(-n_hosts // max(1, n_leaves - 1)) - 1)  # with one more, the last leaf is empty
-            for n in range(fewest, min(most, fewest + MOST_PORTS) + 1):
-                with contextlib.suppress(InputError):  # so many hosts cannot have the ratio
-                    self._cables(n)
-                    return n
-            return fewest  # whose cables are refused
+            sizes = range(fewest, min(most, fewest + MOST_PORTS) + 1)
+            return next((n for n in sizes if self._exact(n)), fewest)  # of nearly the ratio, or refused
         if ports is None:
             name, key = self.tier.topology, self.keys[n_leaves is None]
             raise InputError(f"{name} needs {key}, such as {name}:{key}=4, or switch_ports")
-        return self._fitting(ports)
+        most = self._fitting(ports)
+        return most if n_hosts is None else self._alike(n_hosts, most, ports)
+
+    def _alike(self, n_hosts: int, most: int, ports: int) -> int:
+        """Return the hosts of a leaf that leave as few leaves and spines, and the last leaf the fullest.
+
+        A last leaf of few hosts would have the cables of a full one, and so another ratio than the fabric.
+        """
+        n_leaves = -(-n_hosts // most)
+        built = {n: up for n in range(-(-n_hosts // n_leaves), most + 1) if (up := self._exact(n))}
+        if self.options.n_above is None and self.options.per_pair is None:
+            built = {n: fewest_above(up, n_leaves * self.side_by_side, ports) for n, up in built.items()}
+        return min(built, key=lambda n: (built[n].n_above, n))
+
+    def _exact(self, hosts: int) -> Cables | None:
+        """Return the cables up from a leaf of so many hosts if they have the ratio that is asked for, not nearly."""
+        with contextlib.suppress(InputError):
+            up, ratio = self._cables(hosts), self.options.oversubscription
+            wanted = hosts * self.port / (up.rate * (ratio or 1.0))
+            if ratio is None or abs(up.n_above * up.per_pair - wanted) <= ROUNDED * wanted:
+                return up
+        return None
 
     def _cables(self, hosts: int) -> Cables:
         return lay(self.tier, hosts * self.port, self.port, self.options, is_full=self.options.n_above is None)
@@ -148,10 +166,8 @@ class LeafUp:
     def _fitting(self, ports: int) -> int:
         """Return how many hosts a leaf has beside its cables up."""
         for n in range(ports - 1, 0, -1):
-            with contextlib.suppress(InputError):  # so many hosts cannot have the ratio
-                up = self._cables(n)
-                if n + up.n_above * up.per_pair <= ports:
-                    return n
+            if (up := self._exact(n)) and n + up.n_above * up.per_pair <= ports:
+                return n
         few = f"{self.tier.topology}: switch_ports={ports} are too few for a {self.tier.below}"
         raise InputError(f"{few} with one host and its cables up")
 

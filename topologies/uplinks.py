@@ -3,7 +3,8 @@
 Every topology with tiers takes the same parameters. A cable has the rate of the ports below it unless
 ``uplink_bandwidth`` says otherwise; ``oversubscription=2:1`` lays half as many cables as would be non-blocking. Every
 switch has as many cables to each of the switches above it, as ECMP and adaptive routing need it: where there are fewer
-cables than switches above, the others are left out, and a number that does not divide is refused.
+cables than switches above, the others are left out. Cables are whole: the nearest number that can be built is taken if
+its ratio is within ``NEAR`` of the one asked for, and 1:1 never gets fewer cables than are non-blocking.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ COUNTS_OF_CABLES = ("oversubscription", "uplinks_per_spine", "pod_oversubscripti
 
 # Relative error of a ratio that people round: 1.07 for 16:15 is taken as that.
 ROUNDED = 4e-3
+# Relative error of the ratio of whole cables: 11 up from 32 hosts are taken for 3:1, 2 up from 8 are not for 5:1.
+NEAR = 0.1
 LEAST_RATIO = 1e-6  # a ratio below it would give a port more than a million cables
 
 
@@ -120,7 +123,7 @@ def lay(tier: Tier, capacity: float, port: float, options: CableOptions, *, is_f
     Raises
     ------
     InputError
-        If no whole number of cables has the ratio; the message names the two nearest ratios that can be built. If the
+        If no whole number of cables has nearly the ratio; the message names the two nearest that can be built. If the
         numbers of switches and of cables are given beside a ratio that they do not have.
     """
     rate = port if options.rate is None else options.rate
@@ -170,7 +173,7 @@ def _by_count(ports: float, rate: float, options: CableOptions, *, is_full: bool
 
 
 def nearest(tier: Tier, ports: float, rate: float, ratio: float, near: Iterable[int], text: str = "") -> int:
-    """Return the number of cables up from a switch that has a ratio, or refuse it.
+    """Return the number of cables up from a switch whose ratio is the nearest to one asked for.
 
     Parameters
     ----------
@@ -190,12 +193,14 @@ def nearest(tier: Tier, ports: float, rate: float, ratio: float, near: Iterable[
     Raises
     ------
     InputError
-        If none of them has the ratio.
+        If none of them has nearly the ratio.
     """
     wanted = ports / required_ratio(tier, ratio)
     by_distance = sorted(set(near), key=lambda n: (abs(math.log(n / wanted)), n))
-    if by_distance and abs(by_distance[0] - wanted) <= ROUNDED * wanted:
-        return by_distance[0]
+    least = wanted * (1 - ROUNDED) if ratio == 1 else 0.0  # fewer are not non-blocking
+    best = next((n for n in by_distance if n >= least), None)
+    if best is not None and abs(ports / best - ratio) <= NEAR * ratio:
+        return best
     sides = [next((n for n in by_distance if (n < wanted) == fewer), None) for fewer in (True, False)]
     two = [n for n in sides if n is not None] if None not in sides else by_distance[:2]
     can = " and ".join(f"{_ratio_text(ports, n)} ({count_text(n, 'cable')})" for n in sorted(two))

@@ -98,6 +98,11 @@ def test_oversubscription_takes_cables_between_groups_away(p, a, h, groups, each
     assert ports.max() - ports.min() <= 1  # shared out over the routers
 
 
+def test_the_nearest_whole_number_of_cables_is_laid_between_groups():
+    network = dragonfly(4, 4, 4, 2, oversubscription=3.0)  # 5.33 cables
+    assert set(between_groups(network).values()) == {5}
+
+
 @pytest.mark.parametrize(
     ("counts", "message"),
     [

@@ -65,8 +65,8 @@ def test_pods_are_joined_by_cores_and_keep_full_bandwidth():
         ({"cores_per_spine": 2}, "only with pods"),
         ({"pod_oversubscription": 2.0}, "only with pods"),
         (
-            {"groups_per_pod": 2, "pod_oversubscription": 3.0},
-            r"pod_oversubscription=3 is 5.333 cables .* each spine; the nearest .*: 16:5 .* and 8:3 .*; pod_uplink_",
+            {"groups_per_pod": 2, "pod_oversubscription": 13.0},
+            r"pod_oversubscription=13 is 1.231 cables .* each spine; the nearest .*: 16:1 .* and 8:1 .*; pod_uplink_",
         ),
         ({"groups_per_pod": 2, "cores_per_spine": 0}, "cores_per_spine"),
         ({"groups_per_pod": 2, "pod_oversubscription": 0.0}, "positive pod_oversubscription"),

@@ -82,6 +82,9 @@ def test_a_leaf_has_as_many_hosts_as_fit_and_no_switch_more_links_than_ports(por
          "dgx-h100@leaf_spine:machines=16,n_leaves=3,hosts_per_leaf=48,n_spines=1,uplinks_per_spine=6"),
         ("leaf_spine:n_hosts=1024,oversubscription=3",
          "leaf_spine:n_leaves=22,n_hosts=1024,hosts_per_leaf=48,n_spines=8,uplinks_per_spine=2"),
+        # 48 and 16 hosts would leave the second leaf without oversubscription; 33 and 31 have 11 cables each
+        ("leaf_spine:n_hosts=64,oversubscription=3", "leaf_spine:n_hosts=64,hosts_per_leaf=33,n_spines=1"
+         ",uplinks_per_spine=11"),
         ("dual_tor:machines=64", "dual_tor:machines=64,switch_ports=64"),
         ("multi_plane:machines=64,n_planes=2", "multi_plane:machines=64,n_planes=2,switch_ports=64"),
         ("leaf_spine:machines=24,n_leaves=4,oversubscription=3", "leaf_spine:n_leaves=4,hosts_per_leaf=6,n_spines=2"),

@@ -1,9 +1,12 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.prediction.inputs import load_network
+from commsim.routing.network_metrics import most_oversubscribed
 from topologies.uplinks import CableOptions, Cables, Tier, lay
 
 TIER = Tier("net", "leaf", "spine")
@@ -14,18 +17,43 @@ def cables(ports, *, is_full=False, **asked):
 
 
 @given(ports=st.integers(1, 64), n_above=st.integers(1, 16), total=st.integers(1, 64))
-def test_what_is_built_has_the_ratio_that_was_asked_for(ports, n_above, total):
-    if total <= n_above or total % n_above == 0:
-        up = cables(ports, n_above=n_above, oversubscription=ports / total)
-        assert up.n_above * up.per_pair == total
-        assert up.n_above == min(n_above, total)
+def test_what_is_built_has_the_ratio_that_was_asked_for_or_the_nearest_of_whole_cables(ports, n_above, total):
+    ratio = ports / total
+    can = [n for n in range(1, 200) if n <= n_above or n % n_above == 0]
+    if ratio == 1:
+        can = [n for n in can if n >= ports]
+    nearest = min(can, key=lambda n: (abs(math.log(n / total)), n))
+    if abs(ports / nearest - ratio) <= 0.1 * ratio:
+        up = cables(ports, n_above=n_above, oversubscription=ratio)
+        assert (up.n_above * up.per_pair, up.n_above) == (nearest, min(n_above, nearest))
         return
     with pytest.raises(InputError) as refused:
-        cables(ports, n_above=n_above, oversubscription=ports / total)
-    for ratio in str(refused.value).split(f"n_spines={n_above}: ")[1].split(";")[0].split(" and "):
-        one, other = ratio.split(" (")[0].split(":")
+        cables(ports, n_above=n_above, oversubscription=ratio)
+    for built in str(refused.value).split(f"n_spines={n_above}: ")[1].split(";")[0].split(" and "):
+        one, other = built.split(" (")[0].split(":")
         up = cables(ports, n_above=n_above, oversubscription=int(one) / int(other))
-        assert f"({up.n_above * up.per_pair} cable" in ratio
+        assert f"({up.n_above * up.per_pair} cable" in built
+
+
+@pytest.mark.parametrize(
+    ("network", "ratio"),
+    [
+        ("leaf_spine:n_leaves=2,hosts_per_leaf=32,oversubscription=3", 32 / 11),
+        ("dual_tor:n_racks=2,hosts_per_rack=32,oversubscription=3", 32 / 11),
+        ("multi_plane:n_planes=2,n_leaves=2,hosts_per_leaf=32,oversubscription=3", 32 / 11),
+        ("rail_optimized:n_hosts=64,hosts_per_group=32,oversubscription=3", 32 / 11),
+        ("three_tier:n_pods=2,racks_per_pod=2,hosts_per_rack=32,oversubscription=3", 32 / 11),
+        ("fat_tree:k=22,oversubscription=3", 11 / 4),
+    ],
+)
+def test_whole_cables_are_taken_for_a_ratio_that_they_nearly_have(network, ratio):
+    assert most_oversubscribed(load_network(network)) == pytest.approx(ratio)
+
+
+def test_one_to_one_never_has_fewer_cables_than_are_non_blocking():
+    assert cables(33, n_above=17, oversubscription=1) == Cables(17, 2, 1e9)  # 34; 17 would be 1.94:1
+    with pytest.raises(InputError, match=r"33:32 \(32 cables\)"):  # 3 % short; 64 are nearly twice as many
+        cables(33, n_above=32, oversubscription=1)
 
 
 @given(ports=st.integers(1, 64), ratios=st.lists(st.integers(1, 64), min_size=2, max_size=2).map(sorted))
