@@ -28,8 +28,11 @@ from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
-# Libraries of which `commsim emulate` knows what they choose, as people write them, and how it calls them.
-EMULATED = {"mpi": "mpich", "mpich": "mpich", "openmpi": "open-mpi", "ompi": "open-mpi", "gloo": "gloo"}
+# Libraries that choose a textbook's algorithm by size and ranks, as people write them, and the names of their rules.
+CHOOSING = {
+    "mpi": "mpich", "mpich": "mpich", "openmpi": "open-mpi", "ompi": "open-mpi", "openmpi4.0": "open-mpi-4.0",
+    "gloo": "gloo",
+}  # fmt: skip
 # Likeness from which on an unknown name is one of a library: three letters of four, as of ncll.
 ALIKE = 0.75
 OPERATION = "all_reduce"
@@ -113,7 +116,8 @@ def spelled_out(spec: str, operation: str | None) -> str:
         If the library has no such operation.
     """
     name, colon, rest = spec.partition(":")
-    if name.strip() not in LIBRARIES.values():
+    library = _choosing(name) or name.strip()
+    if library not in (*LIBRARIES.values(), *CHOOSING.values()):
         whole = f"{name.strip()}_{operation}"
         if operation and whole in COLLECTIVES and name.strip() not in COLLECTIVES:
             return f"{whole}{colon}{rest}"
@@ -129,11 +133,24 @@ def spelled_out(spec: str, operation: str | None) -> str:
         operation = known_operation(names[0]).name
         rest = ",".join(part for part in parameters if part.partition("=")[0].strip() != "operation")
         colon = colon if rest else ""
-    library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"
-    if named not in COLLECTIVES:
+    named = f"{library}_{operation or OPERATION}"
+    if named not in COLLECTIVES and library in LIBRARIES.values():
         known = ", ".join(name.removeprefix(f"{library}_") for name in COLLECTIVES if name.startswith(f"{library}_"))
         raise InputError(f"{library.upper()} has no {operation}; it has {known}")
     return f"{named}{colon}{rest}"
+
+
+def _choosing(name: str) -> str:
+    """Return the name of the rules of a library that chooses by size, however its name is written; else nothing."""
+    return CHOOSING.get(name.strip().lower().replace("-", "").replace("_", "").replace(" ", ""), "")
+
+
+def chosen_by_library(spec: str) -> tuple[str, str] | None:
+    """Return library and operation of what it chooses at each size, such as ``open-mpi_all_reduce``; else None."""
+    library, _, operation = spec.partition(":")[0].strip().partition("_")
+    if library in CHOOSING.values() and operation in OPERATIONS:
+        return library, operation
+    return None
 
 
 def require_operation(spec: str | Schedule, operation: str) -> None:
@@ -150,6 +167,8 @@ def require_operation(spec: str | Schedule, operation: str) -> None:
         implements = spec.operation
     elif spec.endswith(".npz"):
         implements = load_schedule(spec).operation
+    elif chosen := chosen_by_library(spec):
+        implements = chosen[1]
     else:
         _require_known(spec, operation)
         implements = collective_entry(spec)[0].metadata["operation"]
@@ -294,10 +313,10 @@ def _require_known(spec: str, operation: str) -> None:
 
 def _refuse_operation(name: str) -> None:
     """Refuse the name of an operation where a collective is wanted, however its words are joined."""
-    if library := EMULATED.get(name.lower().replace("-", "").replace("_", "")):
+    if _choosing(name) or chosen_by_library(name):
         raise InputError(
-            f"{name!r} is a library whose choices only programs get: `commsim emulate --library {library}`; "
-            "--operation all_reduce ranks the algorithms that it chooses from"
+            f"{name!r} chooses an algorithm by size, which `commsim run` and sweeps follow; here name one, such as "
+            f"{USUAL[OPERATION]}"
         )
     operation = usual_spelling(name.replace(" ", "_"), OPERATIONS)
     if operation in OPERATIONS:

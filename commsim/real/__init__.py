@@ -19,6 +19,7 @@ NEEDS: tuple[str, ...] = (
 
 def register(house: House) -> None:
     """Bring runs on this machine, and measurements."""
+    house.services["plan of a library's choices"] = "commsim.real.plan_of_choices:plan_of_choices"
     house.doctor["real"] = "commsim.real.cli.this_machine:doctor_rows"
     house.commands(
         "commsim.real.cli.calibrate",

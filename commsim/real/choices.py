@@ -19,6 +19,7 @@ from commsim.core.spec import with_parameter
 from commsim.prediction.collective_names import USUAL, collective_entry, usual_collective
 
 from .open_mpi_rules import RULES as OPEN_MPI
+from .open_mpi_rules import ring_or_doubling
 
 # Function of (size of the operation, number of ranks) to a collective.
 Rule = Callable[[float, int], str]
@@ -87,8 +88,8 @@ LIBRARIES: Mapping[str, Mapping[str, Rule]] = {
     | {
         "all_gather": _open_mpi_all_gather,
         "all_to_all": _open_mpi_all_to_all,
-        "all_reduce": lambda size, n: (  # noqa: ARG005
-            "recursive_doubling_all_reduce" if size < 10_000 else "ring_all_reduce"
+        "all_reduce": lambda size, n: ring_or_doubling(
+            "recursive_doubling_all_reduce" if size < 10_000 else "ring_all_reduce", size, n
         ),
     },
     "gloo": _COMMON

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 # Below so many ranks: (below so many bytes, algorithm), ..., algorithm of all larger ones.
 Row = tuple[float, tuple[tuple[float, str], ...], str]
 _K = 1024
+ELEMENT = 4  # bytes
 _RD, _RING, _HD = "recursive_doubling_all_reduce", "ring_all_reduce", "halving_doubling_all_reduce"
 _TREES = "binomial_tree_all_reduce"  # a reduce, then a broadcast
 _ALL_REDUCE: Sequence[Row] = (
@@ -85,8 +86,16 @@ def _all_gather(size: float, n: int) -> str:
     return _BRUCK if name == _DOUBLING and n & (n - 1) else name  # doubling needs a power of two, else it runs Bruck's
 
 
+def ring_or_doubling(name: str, size: float, n: int) -> str:
+    """Return the all-reduce that runs where a rule says ring: with fewer elements than ranks it is doubling instead.
+
+    So ``coll_base_allreduce.c`` in all releases; elements are taken to have 4 bytes, as those of nccl-tests.
+    """
+    return _RD if name == _RING and size < ELEMENT * n else name
+
+
 RULES: Mapping[str, Callable[[float, int], str]] = {
-    "all_reduce": lambda size, n: _algorithm_for(_ALL_REDUCE, n, size),
+    "all_reduce": lambda size, n: ring_or_doubling(_algorithm_for(_ALL_REDUCE, n, size), size, n),
     "all_gather": _all_gather,
     "all_to_all": lambda size, n: _algorithm_for(_ALL_TO_ALL, n, size / n),
     "broadcast": lambda size, n: _algorithm_for(_BROADCAST, n, size),

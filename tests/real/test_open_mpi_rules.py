@@ -15,6 +15,9 @@ K = 1024
         ("all_reduce", 2, 256 * K, "halving_doubling_all_reduce"),
         ("all_reduce", 4, 8 * K - 1, "recursive_doubling_all_reduce"),
         ("all_reduce", 4, 8 * K, "halving_doubling_all_reduce"),
+        ("all_reduce", 16, 60, "recursive_doubling_all_reduce"),  # a ring needs an element for each rank
+        ("all_reduce", 17, 63, "recursive_doubling_all_reduce"),
+        ("all_reduce", 2, 16 * K, "ring_all_reduce"),
         ("all_reduce", 200, 100 * K, "binomial_tree_all_reduce"),
         ("all_gather", 2, 2**24, "recursive_doubling_all_gather"),
         ("all_gather", 12, 2**20, "bruck_all_gather"),  # doubling runs Bruck's where ranks are no power of two
@@ -34,6 +37,7 @@ def test_what_open_mpi_runs_changes_at_its_sizes(operation: str, n: int, size: i
 
 def test_releases_before_4_1_had_other_sizes() -> None:
     assert LIBRARIES["open-mpi-4.0"]["all_reduce"](9_999, 8) == "recursive_doubling_all_reduce"
+    assert LIBRARIES["open-mpi-4.0"]["all_reduce"](10_000, 2501) == "recursive_doubling_all_reduce"
     assert LIBRARIES["open-mpi"]["all_reduce"](9_999, 8) == "halving_doubling_all_reduce"
 
 
