@@ -44,7 +44,7 @@ _COST_UNIT = re.compile(r"(\w+)/B")
 _POSITIVE = r"\s*((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*"
 _RATIO = re.compile(rf"{_POSITIVE}(?::{_POSITIVE})?", re.ASCII)
 _FACTOR = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
-_NCCL_SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE | re.ASCII)
+_OF_NCCL = ("K", "M", "G", "T")
 # Sizes of one table: -i of a byte would ask for a row for each byte.
 MAX_SIZES = 10_000
 # Bytes of an element, to which sizes of a fractional factor are rounded down.
@@ -84,12 +84,16 @@ def parse_rate(text: str, name: str = "rate") -> float:
 def parse_size(text: str, name: str = "size") -> float:
     """Read a size such as ``64MiB`` or ``4 kB``, in bytes; bits are refused for a size.
 
+    As in nccl-tests K, M, G, T alone are powers of 1024: ``64M`` is ``64MiB``.
+
     Raises
     ------
     InputError
         If the number or the unit is missing or unknown, or the value is negative or infinite.
     """
     value, unit = _split(text, name, "a size such as 64MiB or 1MB")
+    if unit.upper() in _OF_NCCL:
+        unit = f"{unit.upper()}iB"
     match = _DATA_UNIT.fullmatch(unit)
     if match is None or match[2] != "B":
         raise InputError(f"{name} must be a size such as 64MiB or 1MB, got {text!r}{_size_hint(unit)}")
@@ -153,14 +157,9 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
     InputError
         If it is neither that nor a size with a unit, or is not a whole number of bytes from 1 to 2^63 - 1.
     """
-    match = _NCCL_SIZE.fullmatch(text.strip().removeprefix("-"))
-    if match is not None and len(match[1]) < 20:
-        value = float(int(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
-        value = -value if text.strip().startswith("-") else value
-    else:
-        bare = _NUMBER.fullmatch(text.strip(_BLANKS))
-        is_huge = bare and bare[2].upper() in ("", *"KMGT") and Decimal(bare[1]) >= 2**63
-        value = 2.0**63 if is_huge else parse_size(text, name)
+    bare = _NUMBER.fullmatch(text.strip(_BLANKS))
+    is_huge = bare and bare[2].upper() in ("", *_OF_NCCL) and Decimal(bare[1]) >= 2**63
+    value = 2.0**63 if is_huge else parse_size(f"{text}B" if bare and not bare[2] else text, name)
     if value < 1 or value != int(value):
         raise InputError(f"{name} must be a whole number of bytes, at least 1, got {text!r}")
     if value >= 2**63:

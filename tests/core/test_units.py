@@ -111,9 +111,7 @@ def test_a_rate_that_is_nearly_right_is_refused_with_a_hint(text, hint):
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("64M", "write MiB (1024) or MB (1000)"),
-        ("64K", "write KiB (1024) or kB (1000)"),
-        ("64k", "write KiB (1024) or kB (1000)"),
+        ("64P", "write PiB (1024) or PB (1000)"),
         ("64KB", "write KiB (1024) or kB (1000)"),
         ("64mib", "b is a bit, B is a byte"),
         ("64mIB", "write MiB (1024) or MB (1000)"),
@@ -125,6 +123,12 @@ def test_a_size_that_is_nearly_right_is_refused_with_a_hint(text, hint):
     with pytest.raises(InputError) as refusal:
         parse_size(text)
     assert hint in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["64K", "64k", "3M", "1.5G", "2 T", "64KiB", "7kB"])
+def test_a_size_means_the_same_to_every_reader_of_sizes(text):
+    assert parse_size(text) == parse_nccl_size(text)
+    assert parse_size("64k") == parse_size("64KiB") == 65536
 
 
 def test_the_sizes_that_a_hint_offers_are_read():
@@ -176,7 +180,7 @@ def test_a_factor_that_gives_no_table_is_refused_with_what_does(factor):
         parse_nccl_sizes("1", "8G", factor)
 
 
-@pytest.mark.parametrize("text", ["0", "0K", "-8", "1.5", "1.5K", "0.3B", "", "8Q", "1P", "1 K B", "9" * 5000 + "B"])
+@pytest.mark.parametrize("text", ["0", "0K", "-8", "1.5", "1.0001K", "0.3B", "", "8Q", "1P", "1 K B", "9" * 5000 + "B"])
 def test_an_nccl_size_that_is_no_whole_positive_number_is_refused(text):
     with pytest.raises(InputError):
         parse_nccl_size(text)

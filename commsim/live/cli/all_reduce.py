@@ -9,7 +9,7 @@ from commsim.cli.flags import WithJson, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.files.opening import check_regular
 from commsim.core.files.whole_files import check_writable, replacing
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Table, comments
 
 from .secret import WithSecret
@@ -35,7 +35,7 @@ class SwitchAllReduceConfig(WithJson, Server):
     rank: int = flag(required=True, metavar="R", help="number of this worker, from 0")
     workers: int = flag(required=True, metavar="N", help="number of workers")
     job: str = flag(default="job", metavar="NAME", help="name of the job, the same on all workers")
-    size: str = flag(default="1MiB", metavar="SIZE", help="size of the tensor")
+    size: str = flag("-b", default="1MiB", metavar="SIZE", help="size of the tensor")
     dtype: str = flag(choices=("int32", "float32"), default="int32", help="type of its elements")
     seed: int = flag(default=0, metavar="N", help="seed of the tensors; the same on all workers")
     iterations: int = flag(default=1, metavar="N", help="number of all-reduces, one after the other")
@@ -89,7 +89,7 @@ def _tensor(config: SwitchAllReduceConfig) -> NDArray[np.int32] | NDArray[np.flo
 
     if config.input:
         return _read(config.input)
-    n_bytes = parse_size(config.size, "--size")
+    n_bytes = parse_nccl_size(config.size, "--size")
     if n_bytes < 4 or n_bytes % 4:
         raise InputError(f"--size must be a multiple of 4B, at least 4B, got {config.size}")
     return drawn_tensor(config.seed, config.rank, int(n_bytes) // 4, config.dtype)

@@ -10,7 +10,7 @@ from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.limits import is_there
 from commsim.core.remark import Remark
-from commsim.core.units import format_time, parse_size
+from commsim.core.units import format_time, parse_nccl_size
 from commsim.report.answer import Answer, Facts, comments, remarks
 from commsim.report.hash_columns import ends_of_hashes
 
@@ -26,7 +26,7 @@ class PlaceOrderConfig(Hashes, WithJson):
         help="node of each rank, in rank order; in a file, one per line",
     )
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network that the nodes are in")
-    size: str = flag(default="64MiB", metavar="SIZE", help="size of the collective")
+    size: str = flag("-b", default="64MiB", metavar="SIZE", help="size of the collective")
     collective: str = flag(
         default="ring_all_reduce", metavar="NAME", help="collective for which the orders are compared"
     )
@@ -42,7 +42,7 @@ def run(config: PlaceOrderConfig) -> Answer:
 
     network, nodes = load_network(config.topology), _nodes(config.nodes)
     rank_order = order_ranks(
-        network, nodes, float(parse_size(config.size, "--size")), collective=config.collective, seed=config.seed,
+        network, nodes, float(parse_nccl_size(config.size, "--size")), collective=config.collective, seed=config.seed,
         hashes=config.hashes or HASHES,
     )  # fmt: skip
     crossed = {

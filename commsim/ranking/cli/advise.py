@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
 from commsim.core.remark import Remark
-from commsim.core.units import format_time, parse_size, share
+from commsim.core.units import format_time, parse_nccl_size, share
 from commsim.report.answer import Answer, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
@@ -46,7 +46,7 @@ class AdviseConfig(Hashes, Faults, WithJson):
         metavar="KEY=VALUE,...", help="with expert_exchange: parameters of ep_dispatch, such as hidden=7168,top_k=8"
     )
     workers: int | None = flag(metavar="N", help="number of ranks (default: all hosts, or the number of gradients)")
-    size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
+    size: str | None = flag("-b", metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
     against: str | None = flag(
         metavar="NAME",
@@ -89,7 +89,7 @@ def run(config: AdviseConfig) -> Answer:
         raise InputError(f"--size is one size, got {config.size}: run once for each; dense algorithms only: {several}")
     costs = {name: getattr(config, name) for name in COSTS}
     advice = advise_for(
-        load_network(config.topology), None if config.size is None else float(parse_size(config.size, "--size")),
+        load_network(config.topology), None if config.size is None else float(parse_nccl_size(config.size, "--size")),
         n_workers=config.workers, densities=_densities(config.density), block=config.block, pattern=config.pattern,
         gradients=config.gradients, n_servers=config.servers, lossy=config.lossy, programmable=config.programmable,
         placement=config.placement, routing=config.routing, seed=config.seed or 0,

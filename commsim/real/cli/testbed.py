@@ -14,7 +14,7 @@ from commsim.cli.flags import Flags, Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import Sizes
 from commsim.cli.flags.faults import FaultsInTime
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth, microseconds, parse_size, parse_time
+from commsim.core.units import format_bandwidth, microseconds, parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Lines, Table
 from commsim.report.render import tell
 
@@ -205,7 +205,7 @@ class ShareConfig(WithJson, InTestbed):
 
     jobs: str = flag(required=True, metavar="h0,h2;h1,h3", help="hosts of each job, in rank order")
     collective: str = flag(default="ring_all_reduce", metavar="NAME:key=value,...", help="collective of each job")
-    size: str = flag(default="4MiB", metavar="SIZE", help="size of each all-reduce")
+    size: str = flag("-b", default="4MiB", metavar="SIZE", help="size of each all-reduce")
     compute: str = flag(default="500ms", metavar="TIME", help="time between two all-reduces of a job")
     shifts: str = flag(default="0ms,250ms", metavar="TIME,...", help="delays of the second job's start")
     iterations: int = flag(default=5, metavar="N", help="all-reduces of each job")
@@ -213,7 +213,7 @@ class ShareConfig(WithJson, InTestbed):
 
 def run_shared(config: ShareConfig) -> Answer:
     """Run jobs on shared links, and predict them."""
-    size, compute = int(parse_size(config.size, "--size")), parse_time(config.compute, "--compute")
+    size, compute = int(parse_nccl_size(config.size, "--size")), parse_time(config.compute, "--compute")
     shifts = [parse_time(text, "--shifts") for text in config.shifts.split(",")]
     if config.iterations < 1:
         raise InputError(f"--iterations must be at least 1, got {config.iterations}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
 from commsim.core.remark import as_remarks
-from commsim.core.units import format_bandwidth, format_size, parse_bandwidth, parse_size, parse_time
+from commsim.core.units import format_bandwidth, format_size, parse_bandwidth, parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Facts, Table, remarks
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SwitchBudgetConfig(WithJson):
         help="time from a packet to its result; prints bounds on the rate, and the slots needed to reach it",
     )
     loss: float = flag(default=0.0, metavar="P", help="with --round-trip: probability that a link loses a packet")
-    size: str = flag(default="64MiB", metavar="SIZE", help="with --loss: size of each worker's tensor")
+    size: str = flag("-b", default="64MiB", metavar="SIZE", help="with --loss: size of each worker's tensor")
 
 
 def run(config: SwitchBudgetConfig) -> Answer:
@@ -119,7 +119,7 @@ def _bounds(config: SwitchBudgetConfig, b: Budget) -> dict[str, float]:
         if config.loss:
             raise InputError("--loss needs --round-trip, such as --round-trip 10us --system switchml_udp")
         return {}
-    trip, size = parse_time(config.round_trip, "--round-trip"), parse_size(config.size, "--size")
+    trip, size = parse_time(config.round_trip, "--round-trip"), parse_nccl_size(config.size, "--size")
     return bounds.rates(b.system, b.n_workers, b.bandwidth, trip, b.pool_size, config.loss, size)
 
 

@@ -13,7 +13,7 @@ from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.spec import as_whole
-from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
+from commsim.core.units import parse_bandwidth, parse_nccl_size, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 
@@ -57,7 +57,7 @@ class SwitchSimulateConfig(WithJson):
         metavar="TIME", help="one-way latency of each link of a star (default: 1us; --topology star has 500ns)"
     )
     topology: str | None = flag(metavar=TOPOLOGY, help="network, in place of a star")
-    size: str = flag(default="64MiB", metavar="SIZE", help="size of each worker's tensor")
+    size: str = flag("-b", default="64MiB", metavar="SIZE", help="size of each worker's tensor")
     tensors: int = flag(default=1, metavar="N", help="number of tensors of that size, one after the other")
     elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
     packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
@@ -228,7 +228,7 @@ def _system(config: SwitchSimulateConfig, point: dict[str, Any]) -> tuple[System
         "rto": None if config.rto is None else parse_time(config.rto, "--rto"),
     }
     spec, blocks = named_system(config.system, flags, beside=DRAWN)
-    system = spec.at(parse_size(config.size, "--size"))
+    system = spec.at(parse_nccl_size(config.size, "--size"))
     return (system if config.versions is None else dataclasses.replace(system, versions=config.versions)), blocks
 
 
@@ -254,7 +254,7 @@ def _jobs(
     down = point["loss"] if config.loss_down is None else config.loss_down
     if up or down or not config.topology:
         network = with_loss(network, up, down)
-    n_elements = parse_size(config.size, "--size") / system.element_bytes
+    n_elements = parse_nccl_size(config.size, "--size") / system.element_bytes
     if n_elements < 1 or config.tensors < 1:
         raise InputError(f"a tensor has at least 1 element, got --size {config.size} and --tensors {config.tensors}")
     if config.tensors > MAX_TENSORS:

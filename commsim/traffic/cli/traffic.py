@@ -15,7 +15,7 @@ from commsim.cli.run import resolved_network
 from commsim.cli.run_flags import read_flags
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import parse_nccl_size, parse_time
 from commsim.packets.cli.packet_flags import PACKET_FLAGS, Packets, packet_values
 from commsim.report.answer import Answer, comments, remarks
 from commsim.traffic.traffic_table import more_of_traffic, parts_of_traffic, rows_of_traffic, title_of_traffic
@@ -126,7 +126,7 @@ def run(config: TrafficConfig) -> Answer:
     """Simulate, and compare with the bound and with each message by itself."""
     from commsim.traffic.patterns import is_file
 
-    size = parse_size(config.size, "--size")
+    size = parse_nccl_size(config.size, "--size")
     if size < 1 or size != int(size):
         raise InputError(f"--size is a whole number of bytes, at least 1, got {config.size}")
     of_file = is_file(config.pattern)
@@ -201,7 +201,7 @@ def traffic_again(study: Study, flags: Mapping[str, Any], source: str) -> Study:
     if config.engine != "packet":
         return study  # which has no queues
     every = 0.0 if config.sample is None else parse_time(config.sample, "--sample")
-    solution = _simulate(config, parse_size(config.size, "--size"), every)
+    solution = _simulate(config, parse_nccl_size(config.size, "--size"), every)
     run, slowdown = solution.details.run, solution.details.slowdown
     again = study_of_traffic(study.title, solution.plan.network, run, slowdown, study.provenance, study.remarks)
     if any(not np.allclose(again.rows[name].values, study.rows[name].values, ALIKE, 0) for name in study.rows):

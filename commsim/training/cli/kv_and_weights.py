@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import flag, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth, format_size, format_time, parse_size
+from commsim.core.units import format_bandwidth, format_size, format_time, parse_nccl_size
 from commsim.report.answer import Answer, Table, remarks
 from commsim.report.hash_columns import with_ends
 
@@ -44,7 +44,7 @@ class WeightsConfig(Transfer):
     """All flags of ``commsim workload weights``."""
 
     model: str | None = flag(metavar="NAME", help="transformer whose weights are sent, in place of --size")
-    size: str | None = flag(metavar="SIZE", help="size of all weights")
+    size: str | None = flag("-b", metavar="SIZE", help="size of all weights")
     value_bytes: int = flag(default=2, metavar="N", help="bytes of a parameter, with --model")
     parts: int = flag(default=1, metavar="N", help="ranks among which an inference engine divides the weights")
     synthesize: bool = switched(help="with one sender: make the fastest broadcast, with its lower bound")
@@ -71,7 +71,11 @@ def run_weights(config: WeightsConfig) -> Answer:
         raise InputError("give --model NAME or --size SIZE, one of them")
     if config.value_bytes < 1:
         raise InputError(f"--value-bytes must be 1 or more, got {config.value_bytes}")
-    size = transformer(config.model).total * config.value_bytes if config.model else parse_size(config.size or "")
+    size = (
+        transformer(config.model).total * config.value_bytes
+        if config.model
+        else parse_nccl_size(config.size or "", "--size")
+    )
     if not size:
         raise InputError("--size must be above 0B")
     sides = Side(config.senders, config.senders, False, "--from"), Side(config.receivers, config.parts, True, "--to")

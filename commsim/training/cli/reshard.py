@@ -8,7 +8,7 @@ from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
-from commsim.core.units import format_time, parse_bandwidth, parse_size
+from commsim.core.units import format_time, parse_bandwidth, parse_nccl_size
 from commsim.report.answer import Answer, Table
 from commsim.report.hash_columns import with_ends
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ReshardConfig(Hashes, WithJson):
     """All flags of ``commsim workload reshard``."""
 
-    size: str = flag(required=True, metavar="SIZE", help="size of the piece")
+    size: str = flag("-b", required=True, metavar="SIZE", help="size of the piece")
     receivers: int = flag(required=True, metavar="A", help="hosts that need it")
     chunks: int = flag(default=64, metavar="K", help="chunks of a broadcast")
     bandwidth: str | None = flag(metavar="RATE", help="rate of each host in each direction, for the closed forms")
@@ -56,7 +56,7 @@ def run_reshard(config: ReshardConfig) -> Answer:
 def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
     from commsim.training.parallel.resharding import resharding_result, resharding_time
 
-    size = parse_size(config.size, "--size")
+    size = parse_nccl_size(config.size, "--size")
     closed = simulated = None
     drawn: dict[str, float] = {}
     if config.bandwidth is not None:
