@@ -45,6 +45,7 @@ _POSITIVE = r"\s*((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*"
 _RATIO = re.compile(rf"{_POSITIVE}(?::{_POSITIVE})?", re.ASCII)
 _FACTOR = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 _OF_NCCL = ("K", "M", "G", "T")
+_NCCL_SIZE = re.compile(r"(\d{1,300})([KMGT]?)", re.IGNORECASE | re.ASCII)
 # Sizes of one table: -i of a byte would ask for a row for each byte.
 MAX_SIZES = 10_000
 # Bytes of an element, to which sizes of a fractional factor are rounded down.
@@ -157,9 +158,9 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
     InputError
         If it is neither that nor a size with a unit, or is not a whole number of bytes from 1 to 2^63 - 1.
     """
-    bare = _NUMBER.fullmatch(text.strip(_BLANKS))
-    is_huge = bare and bare[2].upper() in ("", *_OF_NCCL) and Decimal(bare[1]) >= 2**63
-    value = 2.0**63 if is_huge else parse_size(f"{text}B" if bare and not bare[2] else text, name)
+    match = _NCCL_SIZE.fullmatch(text.strip(_BLANKS))
+    prefix = " KMGT".index(match[2].upper() or " ") if match else 0
+    value = float(match[1]) * 1024**prefix if match else parse_size(text, name)
     if value < 1 or value != int(value):
         raise InputError(f"{name} must be a whole number of bytes, at least 1, got {text!r}")
     if value >= 2**63:

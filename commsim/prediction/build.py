@@ -19,7 +19,7 @@ from commsim.core.units import count_text
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
 from commsim.extensions import house
-from commsim.prediction.collective_names import chosen_by_library, collective_entry, load_schedule
+from commsim.prediction.collective_names import OF_CHOOSING, chosen_by_library, collective_entry, load_schedule
 from commsim.prediction.inputs import PACKED, load_network, load_placement
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
@@ -199,7 +199,7 @@ def prepare(
         ready = dataclasses.replace(ready, own_size=size)
     elif collective.startswith(SYNTHESIZED):
         ready = _synthesized(collective, network, n_ranks, placement=placement, routing=routing, seed=seed)
-    elif chosen_by_library(collective):
+    elif collective.startswith(OF_CHOOSING) and chosen_by_library(collective):
         ready = house().services["plan of a library's choices"](
             collective, network, n_ranks, placement=placement, routing=routing, seed=seed
         )

@@ -33,6 +33,9 @@ CHOOSING = {
     "mpi": "mpich", "mpich": "mpich", "openmpi": "open-mpi", "ompi": "open-mpi", "openmpi4.0": "open-mpi-4.0",
     "gloo": "gloo",
 }  # fmt: skip
+_BETWEEN = dict.fromkeys(map(ord, "-_ "))
+# How what they choose is called: mpich_all_reduce.
+OF_CHOOSING = tuple(f"{library}_" for library in dict.fromkeys(CHOOSING.values()))
 # Likeness from which on an unknown name is one of a library: three letters of four, as of ncll.
 ALIKE = 0.75
 OPERATION = "all_reduce"
@@ -116,7 +119,7 @@ def spelled_out(spec: str, operation: str | None) -> str:
         If the library has no such operation.
     """
     name, colon, rest = spec.partition(":")
-    library = _choosing(name) or name.strip()
+    library = CHOOSING.get(name.lower().translate(_BETWEEN), name.strip())
     if library not in (*LIBRARIES.values(), *CHOOSING.values()):
         whole = f"{name.strip()}_{operation}"
         if operation and whole in COLLECTIVES and name.strip() not in COLLECTIVES:
@@ -142,7 +145,7 @@ def spelled_out(spec: str, operation: str | None) -> str:
 
 def _choosing(name: str) -> str:
     """Return the name of the rules of a library that chooses by size, however its name is written; else nothing."""
-    return CHOOSING.get(name.strip().lower().replace("-", "").replace("_", "").replace(" ", ""), "")
+    return CHOOSING.get(name.lower().translate(_BETWEEN), "")
 
 
 def chosen_by_library(spec: str) -> tuple[str, str] | None:
