@@ -21,7 +21,7 @@ from commsim.core.result import Result
 from commsim.core.spec import split_spec, with_parameter
 from commsim.prediction.scenario import AUTO
 
-from .hash_ends import MEDIAN, Times, times_over_hashes
+from .hash_ends import MEDIAN, Times, seed_of_hash, times_over_hashes
 from .task_graph import Task
 from .timeline import sent_by_each
 
@@ -121,7 +121,7 @@ class NetworkCosts:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
-        self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[Times, dict[int, float]]] = {}
+        self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[Times, dict[int, float], int]] = {}
         self._hashes, self._which, self._drawn = hashes, MEDIAN, set[int]()
         self._told, self._chosen = notes, list[Remark]()
 
@@ -131,7 +131,7 @@ class NetworkCosts:
 
     def alone(self, task: Task) -> tuple[float, tuple[int, ...]]:
         """Return the seconds of a communication without others, and the links that it uses."""
-        times, n_bytes = self._simulated(task)
+        times, n_bytes, _ = self._simulated(task)
         return times[self._which], tuple(n_bytes)
 
     @property
@@ -149,11 +149,15 @@ class NetworkCosts:
         """Return the bytes of a communication on each link that it uses."""
         return self._simulated(task)[1] if task.operation else {}
 
+    def hash_seed(self, task: Task) -> int:
+        """Return the seed of the routes' hash to which the bytes on links belong."""
+        return self._simulated(task)[2] if task.operation else self._seed
+
     def busiest_link(self, tasks: Iterable[Task]) -> int | None:
         """Return the link out of a rank's machine that is longest busy with communications; None if all stay inside."""
         return busiest_link(self._network, ((self.link_bytes(task), 1) for task in tasks))
 
-    def _simulated(self, task: Task) -> tuple[Times, dict[int, float]]:
+    def _simulated(self, task: Task) -> tuple[Times, dict[int, float], int]:
         from commsim.prediction.solve import solve
 
         key = (task.operation, task.group, task.size, task.parts)
@@ -167,6 +171,7 @@ class NetworkCosts:
             self._known[key] = (
                 (result.time, *ends),
                 dict(zip(used.tolist(), result.link_bytes[used].tolist(), strict=True)),
+                seed_of_hash([result], self._seed),
             )
         return self._known[key]
 

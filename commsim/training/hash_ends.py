@@ -6,7 +6,7 @@ fastest and at its slowest hash, and so at least as far apart as any one hash ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -68,6 +68,12 @@ def times_over_hashes(
     if alike(times):
         return [times[0].tolist()] * 3, 1
     return [times[middle(times)].tolist(), times.min(axis=0).tolist(), times.max(axis=0).tolist()], len(draws)
+
+
+def seed_of_hash(results: Iterable[Result], seed: int) -> int:
+    """Return the seed of the draw whose results these are, of a scenario with some seed."""
+    chosen = (one.hashes.seed for one in results if one.hashes is not None)
+    return next((one for one in chosen if one is not None), seed)
 
 
 def spread_of(

@@ -47,8 +47,9 @@ def exchanges_of(timeline: TaskTimeline, costs: NetworkCosts, rank: int) -> list
         if task not in known:
             groups = _disjoint(task, same[_kind(task)])
             links = _all_bytes(costs, task, groups)
+            seeds = tuple(costs.hash_seed(replace(task, group=group)) for group in groups)
             known[task] = RecordedExchange(0.0, 0.0, (pattern_of(task.operation), groups), costs.sent_by_each(task),
-                                           link_bytes=links)  # fmt: skip
+                                           link_bytes=links, seeds=seeds)  # fmt: skip
         found.append(replace(known[task], start=start, end=end, hidden=hidden_beside(computing, start, end)))
     return found
 

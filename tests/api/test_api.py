@@ -252,6 +252,9 @@ def test_the_code_of_the_page_runs():
     mentioned = set(re.findall(r"cs\.([a-z_]+)\(", page))
     assert mentioned <= set(cs.__all__)
     assert set(FUNCTIONS) - mentioned <= {"to_networkx", "from_networkx"}
+    named = re.findall(r"`\w+=(\w+)\(\.\.\.\)` of `([\w.]+)`", page)
+    assert named
+    assert all(hasattr(importlib.import_module(module), name) for name, module in named)
 
 
 @pytest.mark.parametrize(

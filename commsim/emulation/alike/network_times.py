@@ -53,6 +53,8 @@ class ExchangeCosts:
         Time from when a message has left until it has arrived.
     hashes : OverHashes, optional
         Hashes of routes of which the time is the median, where their times differ.
+    seed : int
+        Seed of the routes' hash to which the bytes on links belong.
     """
 
     time: float
@@ -61,6 +63,7 @@ class ExchangeCosts:
     collective: str
     delay: float = 0.0
     hashes: OverHashes | None = None
+    seed: int = 0
 
 
 class NetworkTimes:
@@ -196,12 +199,14 @@ class NetworkTimes:
         sent = np.sum([result.link_bytes for result in results], axis=0)
         # groups of NCCL's own plans may share a link for less time than all of their bytes need on it
         time = max(time, float((sent / self.network.bandwidth).max()))
-        return dataclasses.replace(self._exchanged(time, sent, results[0].collective), hashes=_slowest_group(results))
+        found = self._exchanged(time, sent, results[0].collective)
+        seed = next((one.hashes.seed for one in results if one.hashes and one.hashes.seed is not None), self._seed)
+        return dataclasses.replace(found, hashes=_slowest_group(results), seed=seed)
 
     def _exchanged(self, time: float, sent: NDArray[np.float64], collective: str, delay: float = 0.0) -> ExchangeCosts:
         capacity = self.network.bandwidth * time
         use = np.divide(sent, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-        return ExchangeCosts(time, sent, use, collective, delay)
+        return ExchangeCosts(time, sent, use, collective, delay, seed=self._seed)
 
     def _collective(self, operation: str) -> str:
         from commsim.prediction.collective_names import USUAL, usual_collective

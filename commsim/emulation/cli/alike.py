@@ -158,6 +158,7 @@ def _recorded(alike_run: AlikeRun) -> list[RecordedExchange]:
                 start, end, (pattern_of(exchange.operation), exchange.groups), factor * exchange.size,
                 hidden_beside(computing, start, end),
                 dict(zip(links.tolist(), exchange.costs.link_bytes[links].tolist(), strict=True)),
+                (exchange.costs.seed,) * len(exchange.groups),
             )
         )  # fmt: skip
     return found

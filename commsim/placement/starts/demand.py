@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +64,8 @@ class RecordedExchange:
         Computation beside it from its start, which it does not hold up.
     link_bytes : mapping of int to float
         Bytes of all groups on each link of the network, where these are known: schedules may send more, or less.
+    seeds : tuple of int
+        Seed of the routes' hash with which each group was recorded. Default: 0 for all.
     """
 
     start: float
@@ -70,15 +74,26 @@ class RecordedExchange:
     n_bytes: float
     hidden: float = 0.0
     link_bytes: Mapping[int, float] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
+
+
+class _Amount(NamedTuple):
+    """Bytes, and the seconds that they take over the fullest link of the paths on which they were recorded."""
+
+    n_bytes: float = 0.0
+    time: float = 0.0
+
+    def plus(self, more: _Amount) -> _Amount:
+        return _Amount(self.n_bytes + more.n_bytes, self.time + more.time)
 
 
 @dataclass(slots=True)
 class _Burst:
-    """Exchanges that touch: bytes by kind, and the spans of computation that hides some of their time."""
+    """Exchanges that touch: amounts by kind, and the spans of computation that hides some of their time."""
 
     start: float
     end: float
-    n_bytes: dict[Exchange, float]
+    amounts: dict[Exchange, _Amount]
     hidden: list[tuple[float, float]]
 
 
@@ -106,18 +121,18 @@ def demand_of(
     """
     path = _RecordedPath(network, nodes)
     exchanges = sorted((one for one in exchanges if one.n_bytes > 0 or one.link_bytes), key=lambda one: one.start)
-    leaving = [one for one in exchanges if path.leaves(one.kind)]
+    leaving = [one for one in exchanges if path.leaves(one)]
     bursts = _bursts(leaving, path, gap, period)
-    inside = [one for one in exchanges if not path.leaves(one.kind)]
+    inside = [one for one in exchanges if not path.leaves(one)]
     phases, earlier, free = list[JobPhase](), 0.0, 0.0
 
-    def add(kind: Exchange, n_bytes: float, hidden: float, at: float) -> None:
+    def add(kind: Exchange, amount: _Amount, hidden: float, at: float) -> None:
         nonlocal earlier, free
-        offset, duration = max(free, at - earlier), n_bytes / UNBOUNDED
+        offset, duration = max(free, at - earlier), amount.n_bytes / UNBOUNDED
         pattern, groups = kind
         everyone = len(groups) == 1 and groups[0] == tuple(range(len(nodes)))
         phases.append(JobPhase(offset, duration, UNBOUNDED, hidden, () if everyone else groups, pattern))
-        earlier += max(n_bytes * path.part(kind) - hidden, 0.0)
+        earlier += max(amount.time - hidden, 0.0)
         free = offset + max(hidden, duration)
 
     for i, burst in enumerate([*bursts, _Burst(period, period, {}, [])]):
@@ -125,14 +140,13 @@ def demand_of(
         inside = inside[len(before) :]
         for kind in dict.fromkeys(one.kind for one in before):
             own = [one for one in before if one.kind == kind]
-            n_bytes, hidden = sum(path.bytes_of(one) for one in own), sum(one.hidden for one in own)
-            late = max(n_bytes * path.part(kind) - hidden, 0.0)
-            add(kind, n_bytes, hidden, burst.start - late - hidden)
-        times = {kind: n_bytes * path.part(kind) for kind, n_bytes in burst.n_bytes.items()}
-        hidden, all_of, at = length_of_spans(burst.hidden), sum(times.values()), burst.start
-        for kind, n_bytes in burst.n_bytes.items():
-            share = times[kind] / all_of
-            add(kind, n_bytes, hidden * share, at)
+            amount, hidden = functools.reduce(_Amount.plus, map(path.amount, own)), sum(one.hidden for one in own)
+            add(kind, amount, hidden, burst.start - max(amount.time - hidden, 0.0) - hidden)
+        hidden, at = length_of_spans(burst.hidden), burst.start
+        all_of = sum(amount.time for amount in burst.amounts.values())
+        for kind, amount in burst.amounts.items():
+            share = amount.time / all_of
+            add(kind, amount, hidden * share, at)
             at += (burst.end - burst.start) * share
     left = max(period - earlier, free, _NO_TIME)
     return before_end(phases, left), left
@@ -145,29 +159,32 @@ class _RecordedPath:
         self._cluster = Cluster(network, _seats(network))
         self._names = tuple(network.nodes[node] for node in nodes)
         self._outer = leaves_machine(network)
-        self._uses: dict[Exchange, NDArray[np.float64]] = {}
+        self._uses: dict[tuple[Exchange, tuple[int, ...]], NDArray[np.float64]] = {}
 
-    def _use(self, kind: Exchange) -> NDArray[np.float64]:
-        if kind not in self._uses:
-            self._uses[kind] = use_of_groups(self._cluster.network, self._names, kind)
-        return self._uses[kind]
+    def _use(self, one: RecordedExchange) -> NDArray[np.float64]:
+        """How many times the bytes of a phase each link carries, with the hash of each group."""
+        (pattern, groups), seeds = one.kind, one.seeds or (0,) * len(one.kind[1])
+        key = one.kind, seeds
+        if key not in self._uses:
+            self._uses[key] = np.zeros(self._cluster.network.n_links)
+            for seed in dict.fromkeys(seeds):
+                own = tuple(group for group, its in zip(groups, seeds, strict=True) if its == seed)
+                self._uses[key] += use_of_groups(self._cluster.network, self._names, (pattern, own), seed)
+        return self._uses[key]
 
-    def leaves(self, kind: Exchange) -> bool:
+    def leaves(self, one: RecordedExchange) -> bool:
         """Whether something leaves a machine."""
-        return bool(self._use(kind)[self._outer].any())
+        return bool(self._use(one)[self._outer].any())
 
-    def part(self, kind: Exchange) -> float:
-        """Seconds per byte over the fullest link."""
-        return float((self._use(kind) / self._cluster.network.bandwidth).max(initial=0.0))
-
-    def bytes_of(self, one: RecordedExchange) -> float:
+    def amount(self, one: RecordedExchange) -> _Amount:
         """Return the bytes of a phase that puts on the busiest link out of a machine what was recorded there."""
-        use, bandwidth = self._use(one.kind), self._cluster.network.bandwidth
+        use, bandwidth = self._use(one), self._cluster.network.bandwidth
         links = [k for k in one.link_bytes if self._outer[k] and use[k] > 0]
-        if not links:
-            return one.n_bytes
-        link = max(links, key=lambda k: one.link_bytes[k] / bandwidth[k])
-        return one.link_bytes[link] / float(use[link])
+        n_bytes = one.n_bytes
+        if links:
+            link = max(links, key=lambda k: one.link_bytes[k] / bandwidth[k])
+            n_bytes = one.link_bytes[link] / float(use[link])
+        return _Amount(n_bytes, n_bytes * float((use / bandwidth).max(initial=0.0)))
 
 
 def _bursts(exchanges: Sequence[RecordedExchange], path: _RecordedPath, gap: float, period: float) -> list[_Burst]:
@@ -177,7 +194,7 @@ def _bursts(exchanges: Sequence[RecordedExchange], path: _RecordedPath, gap: flo
             found.append(_Burst(one.start, one.end, {}, []))
         burst = found[-1]
         burst.end = max(burst.end, one.end)
-        burst.n_bytes[one.kind] = burst.n_bytes.get(one.kind, 0.0) + path.bytes_of(one)
+        burst.amounts[one.kind] = burst.amounts.get(one.kind, _Amount()).plus(path.amount(one))
         burst.hidden.append((one.start, one.start + one.hidden))
     for burst, then in zip(found, [*(one.start for one in found[1:]), period], strict=False):
         burst.hidden = [(start, min(end, then)) for start, end in burst.hidden]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from commsim.training.task_graph import Task
 
     from .exchange_of_step import StepExchange
+    from .parallel_sizes import Groups
     from .predicted_step import Step
     from .step_costs import StepCosts
 
@@ -160,21 +161,29 @@ class _StepBytes:
         if exchange.operation == SEND:
             to = to if to >= 0 else (stage + 1) % lay.pipeline
             links, groups, factor = self._between(exchange, stage, to), lay.pairs(stage, to), 1.0
+            together = groups
         else:
             links, groups = self._of([exchange], stage), lay.groups(exchange.kind)
+            together = self._of_stage(exchange, stage)
             factor = operation(exchange.operation).busbw_factor(len(groups[0]))
         n_bytes = factor * exchange.size * exchange.times
-        return RecordedExchange(*span, (pattern_of(exchange.operation), groups), n_bytes, hidden, links)
+        seed = self._costs.traffic.hash_seed(exchange.operation, together, exchange.size)
+        kind, seeds = (pattern_of(exchange.operation), groups), (seed,) * len(groups)
+        return RecordedExchange(*span, kind, n_bytes, hidden, links, seeds)
 
     def _of(self, exchanges: Sequence[StepExchange], stage: int) -> dict[int, float]:
         """Bytes of what the ranks of one stage exchange."""
-        layout, link_bytes = self._costs.setting.layout, dict[int, float]()
+        link_bytes = dict[int, float]()
         for exchange in exchanges:
-            groups = tuple(of for of in layout.groups(exchange.kind) if of[0] // layout.stage_ranks == stage)
+            groups = self._of_stage(exchange, stage)
             link_bytes = _sum_of(
                 link_bytes, self._costs.traffic.link_bytes(exchange.operation, groups, exchange.size), exchange.times
             )
         return link_bytes
+
+    def _of_stage(self, exchange: StepExchange, stage: int) -> Groups:
+        layout = self._costs.setting.layout
+        return tuple(of for of in layout.groups(exchange.kind) if of[0] // layout.stage_ranks == stage)
 
     def _between(self, message: StepExchange, stage: int, to: int) -> dict[int, float]:
         """Bytes of the messages from all ranks of a stage to those of another."""

@@ -22,7 +22,7 @@ from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import plan_of, solve
 from commsim.training.cost_by_simulation import MESSAGE, SEND
-from commsim.training.hash_ends import MEDIAN, Times
+from commsim.training.hash_ends import MEDIAN, Times, seed_of_hash
 
 from .parallel_sizes import Groups
 
@@ -70,7 +70,7 @@ class StepTraffic:
         self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
         self._damaged = damaged
         self._together: dict[Groups, Groups] = {}
-        self._known: dict[tuple[str, Groups, float], tuple[Times, dict[int, float]]] = {}
+        self._known: dict[tuple[str, Groups, float], tuple[Times, dict[int, float], int]] = {}
         self._hashes, self._which, self._drawn = hashes, MEDIAN, set[int]()
         self._notes = Counter[str]()  # number of groups for which each was assumed
 
@@ -122,9 +122,19 @@ class StepTraffic:
         """
         return self._found(operation, groups, size)[1]
 
-    def _found(self, operation: str, groups: Groups, size: float) -> tuple[Times, dict[int, float]]:
+    def hash_seed(self, operation: str, groups: Groups, size: float) -> int:
+        """Return the seed of the routes' hash to which the bytes on links belong.
+
+        Parameters
+        ----------
+        operation, groups, size
+            Same as in :meth:`time`.
+        """
+        return self._found(operation, groups, size)[2]
+
+    def _found(self, operation: str, groups: Groups, size: float) -> tuple[Times, dict[int, float], int]:
         if not groups or len(groups[0]) < 2 or size <= 0:
-            return (0.0, 0.0, 0.0), {}
+            return (0.0, 0.0, 0.0), {}, self._seed
         highest = max(map(max, groups))
         if highest >= len(self._nodes):
             raise InputError(f"a step on {highest + 1} ranks needs as many GPUs, the network has {len(self._nodes)}")
@@ -134,11 +144,11 @@ class StepTraffic:
         key = (operation, at_once, size / calls)
         if key not in self._known:
             self._known[key] = self._solve(*key)
-        times, on_links = self._known[key]
+        times, on_links, seed = self._known[key]
         if calls == 1:
-            return times, on_links
+            return times, on_links, seed
         one, fastest, slowest = times
-        return (calls * one, calls * fastest, calls * slowest), {link: calls * n for link, n in on_links.items()}
+        return (calls * one, calls * fastest, calls * slowest), {link: calls * n for link, n in on_links.items()}, seed
 
     def n_machines(self, group: tuple[int, ...]) -> int:
         """Machines that the ranks of a group are on; each rank is one where the network has no machines."""
@@ -162,7 +172,7 @@ class StepTraffic:
         order = sorted(range(len(groups)), key=lambda i: not near[i])
         return tuple(groups[i] for i in sorted(order[:MAX_GROUPS]))
 
-    def _solve(self, operation: str, groups: Groups, size: float) -> tuple[Times, dict[int, float]]:
+    def _solve(self, operation: str, groups: Groups, size: float) -> tuple[Times, dict[int, float], int]:
         scenario = self._scenario(operation, groups)
         # A plan keeps the messages of each size, hundreds of MB of 512 ranks, and is made again in 15 ms: none is kept.
         solution = solve(scenario, [size], plan=plan_of(scenario))
@@ -175,7 +185,8 @@ class StepTraffic:
         drawn = [result.hashes for result in solution.results if result.hashes is not None]
         self._drawn |= {one.n for one in drawn}
         ends = (max(one.fastest for one in drawn), max(one.slowest for one in drawn)) if drawn else (time, time)
-        return (time, min(time, ends[0]), max(time, ends[1])), on_links
+        seed = seed_of_hash(solution.results, self._seed)
+        return (time, min(time, ends[0]), max(time, ends[1])), on_links, seed
 
     def _scenario(self, operation: str, groups: Groups) -> Scenario:
         sends = operation == SEND

@@ -10,6 +10,7 @@ from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.evaluation import evaluate
+from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
 from commsim.placement.starts.demand import RecordedExchange, delivered, demand_of
 from commsim.placement.starts.job_uses import job_uses, leaves_machine, use_of_groups
@@ -129,6 +130,50 @@ def test_a_job_that_must_cross_racks_takes_one_iteration_time_where_place_puts_i
     demand = [[phase["bytes"] for phase in json.loads(files[name].read_text())[0]["phases"]]
               for name in ("first.json", "again.json")]  # fmt: skip
     assert demand[0] == pytest.approx(demand[1], rel=1e-9)
+
+
+CROSSING = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
+EACH_OTHER_RACK = ["h0", "h4", "h1", "h5", "h2", "h6", "h3", "h7"]
+GRAPH = """
+[[tasks]]
+name = "one"
+operation = "all_reduce"
+group = [0, 1, 2, 3, 4, 5, 6, 7]
+size = "16MB"
+"""
+RECORDERS = {
+    "run": (["workload", "run", "--graph", "GRAPH", "--algorithm", "all_reduce=ring_all_reduce"], 16e6),
+    "step": (["workload", "step", "--model", "llama3-8b", "--gpu", "h100", "--ranks", "8", "--global-batch", "8",
+              "--ignore-memory"], 16_059_990_016),
+    "emulate": (["emulate", "-n", "8", "--compute", "roofline:h100", "--algorithm", "all_reduce=ring_all_reduce"],
+                SIZE // 4 * 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recorder", RECORDERS)
+@pytest.mark.parametrize("seed", ["0", "1"])
+def test_demand_does_not_depend_on_the_hash_with_which_it_was_recorded(tmp_path, recorder, seed):
+    """Each rank of a ring sends 7/4 of the data, or 7/8 twice; with seed 1 four times as much was written."""
+    if recorder == "emulate":
+        pytest.importorskip("torch")
+    words, size = RECORDERS[recorder]
+    files = {name: tmp_path / name for name in ("graph.toml", "prog.py", "c.toml", "told.json", "job.json")}
+    files["graph.toml"].write_text(GRAPH)
+    files["prog.py"].write_text(PROGRAM)
+    files["c.toml"].write_text(f'[topology]\nspec = "{CROSSING}"\n[hosts]\ngpus = 1\n')
+    graph, program, cluster, told, job = map(str, files.values())
+    network = "--topology" if recorder == "emulate" else "--network"
+    words = [graph if word == "GRAPH" else word for word in words]
+    words += [network, cluster, "--placement", "spread", "--seed", seed, "--json", told, "--phases", job]
+    assert main([*words, *(["--", program] if recorder == "emulate" else [])]) == 0
+    (row,) = json.loads(files["job.json"].read_text())
+    assert sum(phase["bytes"] for phase in row["phases"]) == pytest.approx(1.75 * size, rel=1e-9)
+    answer = json.loads(files["told.json"].read_text())
+    took = answer["iteration_s"] if recorder == "run" else (answer | answer["results"][0])["step_s"]
+    placed = parse_jobs([row | {"placement": EACH_OTHER_RACK}])
+    settings = ScoreSettings(seed=int(seed))
+    (candidate,) = rank_placements(cluster, {"own": placed}, settings=settings).candidates
+    assert candidate.alone[row["job"]] == pytest.approx(took, rel=1e-9)
 
 
 MACHINES = {"topology": {"spec": "dgx-h100@star:machines=4"}}
