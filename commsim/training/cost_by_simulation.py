@@ -337,7 +337,7 @@ class NetworkCosts:
 
     def size(self, task: Task) -> float:
         """Return the size to simulate; sparse data is whole elements."""
-        size = _at_least_a_byte(task)
+        size = 0.0 if task.operation == "barrier" else max(task.size, 1.0)  # an empty one takes its latencies
         elements = self.is_sparse(task.operation) or self._compressor is not None
         return ELEMENT * math.ceil(size / ELEMENT) if elements else size
 
@@ -348,8 +348,3 @@ def _with_density(spec: str) -> str:
     if keys := {"density", "gradients"} & raw.keys():
         raise InputError(f"{spec}: tensors have densities of their own; leave out {' and '.join(sorted(keys))}=")
     return with_parameter(spec, "density=1")
-
-
-def _at_least_a_byte(task: Task) -> float:
-    """Size to simulate: an empty message still takes its latencies, and a barrier has no bytes."""
-    return 0.0 if task.operation == "barrier" else max(task.size, 1.0)

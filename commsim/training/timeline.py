@@ -14,7 +14,7 @@ from commsim.core.files.trace_events import process_name, thread_name
 from commsim.core.operations import operation
 from commsim.core.value import Value, freeze
 
-from .sharing.periodic import GBPS, RING, JobPhase
+from .sharing.periodic import GBPS, RING, JobPhase, is_at_end
 
 if TYPE_CHECKING:
     from .task_graph import Task, TaskGraph
@@ -244,7 +244,9 @@ def job_row(name: str, n_gpus: int, period: float, phases: Sequence[JobPhase]) -
         "gpus": n_gpus,
         "iter_time_ms": _ms(period) or period * 1e3,  # one that is shorter than the digits kept is not 0
         "phases": [
-            {"offset_ms": _ms(p.offset)} | _traffic(p) | ({"overlap_ms": _ms(p.overlap)} if p.overlap else {})
+            {"offset_ms": _ms(period if is_at_end(p, period) else p.offset)}
+            | _traffic(p)
+            | ({"overlap_ms": _ms(p.overlap)} if p.overlap else {})
             for p in phases
         ],
     }
@@ -255,7 +257,13 @@ def _traffic(phase: JobPhase) -> dict[str, Any]:
     if not phase.is_demand:
         return {"dur_ms": _ms(phase.duration) or phase.duration * 1e3, "rate_Gbps": phase.rate / GBPS}
     groups = {"groups": [list(one) for one in phase.groups]} if phase.groups else {}
-    return {"bytes": phase.n_bytes} | groups | ({} if phase.pattern == RING else {"pattern": phase.pattern})
+    return {"bytes": _bytes_of(phase)} | groups | ({} if phase.pattern == RING else {"pattern": phase.pattern})
+
+
+def _bytes_of(phase: JobPhase) -> float:
+    """Bytes of a phase of demand with the fewest digits that are read as the same phase."""
+    short = (float(f"{phase.n_bytes:.{digits}g}") for digits in (15, 16))
+    return next((one for one in short if one / phase.rate == phase.duration), phase.n_bytes)
 
 
 def _ms(seconds: float) -> float:

@@ -127,6 +127,9 @@ class Candidates(BaseModel):
     discarded: list[DiscardedCandidate]
     notes: list[str]
     rank_correlation: float | None = Field(None, description="of estimated and simulated slowdowns, with check")
+    refused: dict[str, str] | None = Field(
+        None, description="placements of the request that cannot be had, and why: some of their GPUs are taken"
+    )
     reserved: Reserved | None = None
     differing_candidates: list[int] = Field([], description="those with over 1 % between estimate and simulation")
 

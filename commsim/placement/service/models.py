@@ -95,6 +95,9 @@ class Jobs(_Request):
     """Jobs to be known."""
 
     jobs: list[Job] = Field(min_length=1, max_length=MAX_JOBS)
+    version: int | None = Field(
+        None, ge=0, description="as GET /jobs gives it, and not compared: If-Match asks for a version"
+    )
 
 
 class Search(_Request):

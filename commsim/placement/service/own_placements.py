@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from commsim.core.errors import InputError, located
+from commsim.core.errors import InputError, NoRoomError, located
 from commsim.core.files.fields import TableFields
 from commsim.placement.cluster import Cluster
 from commsim.placement.node_names import on_nodes
@@ -64,18 +64,28 @@ def _placed(job: PeriodicJob, fields: TableFields) -> PeriodicJob:
     return replace(job, placement=places)
 
 
-def on_cluster(cluster: Cluster, placed: Mapping[str, Sequence[PeriodicJob]]) -> list[Placed]:
-    """Return placements with a node for each GPU.
+def on_cluster(cluster: Cluster, placed: Mapping[str, Sequence[PeriodicJob]]) -> tuple[list[Placed], dict[str, str]]:
+    """Return placements with a node for each GPU, and by name why others cannot be had: what they take is not free.
 
     Raises
     ------
     InputError
-        If one takes what is not free: NoRoomError where it were but for others.
+        If one takes what the cluster does not have.
+    NoRoomError
+        If none can be had.
     """
     made: list[Placed] = []
+    taken: dict[str, str] = {}
+    first: NoRoomError | None = None
     for name, jobs in placed.items():
-        with located(f"{KEY}.{name}"):
-            on = on_nodes(cluster, jobs)
-            FreeGpus(cluster, on)  # refuses GPUs that are not free
-        made.append((name, on))
-    return made
+        try:
+            with located(f"{KEY}.{name}"):
+                on = on_nodes(cluster, jobs)
+                FreeGpus(cluster, on)  # refuses GPUs that are not free
+        except NoRoomError as error:
+            taken[name], first = str(error), first or error
+        else:
+            made.append((name, on))
+    if first is not None and not made:
+        raise first
+    return made, taken

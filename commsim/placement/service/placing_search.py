@@ -129,7 +129,7 @@ def _beside(
 ) -> SearchAnswer:
     """Rank by what the new jobs cost themselves and those that run."""
     free = without_kept(kept)
-    placed = on_cluster(free, own)
+    placed, taken = on_cluster(free, own)
     jobs = placed[0][1] if placed else on_nodes(free, wanted)
     new = {job.name for job in new_jobs(wanted) or wanted}
     if asked.seed != seeds[0]:  # other hashes than those that are kept
@@ -145,6 +145,7 @@ def _beside(
     ranked = ranking.rank(n, asked.generators or GENERATORS, asked.seed, placed=placed)
     rows = [ranking.row(one, [job.name for job in running]) for one in ranked]
     tree = {"schema": SCHEMA, "candidates": rows, "discarded": [], "notes": [*notes, *ranking.remarks(ranked)]}
+    tree |= {"refused": taken} if taken else {}
     if sum(job.n_gpus for job in jobs) * len(rows) > _LARGE:
         require_answer(tree)
     return SearchAnswer(tree, tuple(jobs))
@@ -161,7 +162,7 @@ def _as_command(
 ) -> SearchAnswer:
     """Rank as ``commsim place`` does, with what the jobs cost those that have a placement."""
     running = jobs[: len(jobs) - len(wanted)]
-    settings, remarks = ScoreSettings(seed=asked.seed, hashes=hashes), list[Remark]()
+    settings, remarks, taken = ScoreSettings(seed=asked.seed, hashes=hashes), list[Remark](), dict[str, str]()
     left = on_nodes(cluster, running if own else jobs)
     if asked.fail or asked.scale or asked.drain:
         cluster, left, remarks = after_faults(cluster, left, asked.fail, asked.scale, settings, asked.drain)
@@ -172,7 +173,7 @@ def _as_command(
     how: dict[str, Any] = {"settings": settings, "rank_by": asked.rank_by, "loops": asked.loops}
     how["check"] = asked.check or None
     if own:
-        ranking, left = _ranked_own(cluster, left, wanted, own, how), (*left, *wanted)
+        (ranking, taken), left = _ranked_own(cluster, left, wanted, own, how), (*left, *wanted)
     else:
         ranking = place_jobs(
             cluster, left, n=asked.candidates, generators=asked.generators or GENERATORS, costs=True, **how
@@ -182,6 +183,7 @@ def _as_command(
     answer = {
         **{key: tree[key] for key in tree if key not in left_out},
         "notes": [*notes, *map(str, remarks), *tree["notes"]],
+        **({"refused": taken} if taken else {}),
     }
     require_answer(answer)
     return SearchAnswer(answer, tuple(left[len(left) - len(wanted) :]))
@@ -193,9 +195,10 @@ def _ranked_own(
     wanted: Sequence[PeriodicJob],
     own: Mapping[str, Sequence[PeriodicJob]],
     how: Mapping[str, Any],
-) -> PlacementRanking:
-    """Rank placements of the request beside jobs that stay."""
+) -> tuple[PlacementRanking, dict[str, str]]:
+    """Rank placements of the request beside jobs that stay, and say why others cannot be had."""
     if moved := [job.name for job in running if job.placement is None]:
         raise InputError(f"job {moved[0]} has to be moved: name it in jobs, and its nodes in {KEY}")
-    placed = dict(on_cluster(cluster, {name: (*running, *new) for name, new in own.items()}))
-    return rank_placements(cluster, placed, new=[job.name for job in new_jobs(wanted) or wanted], **how)
+    placed, taken = on_cluster(cluster, {name: (*running, *new) for name, new in own.items()})
+    new = [job.name for job in new_jobs(wanted) or wanted]
+    return rank_placements(cluster, dict(placed), new=new, **how), taken

@@ -38,6 +38,7 @@ UNBOUNDED = 1e18
 RING, SEND, ALL_TO_ALL = PATTERNS = ("ring", "send", "all_to_all")
 MOST_BYTES = 1e15  # of a phase of demand: a petabyte in each iteration
 MOST_PERIODS = 1000  # before a fixed start; a later one is in another unit
+_BEFORE_END = 1e-9  # part of an iteration by which demand at its end begins before it
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
 
 
@@ -273,6 +274,8 @@ def _job(fields: TableFields) -> PeriodicJob:
     placed = placed_of(fields, n_gpus)
     if placed and placement is not None:
         fields.fail("placed", "and placement have the same meaning; give one of them")
+    if len(placed) == n_gpus:  # as `GET /jobs` lists a job that was placed
+        placement, placed = placed, ()
     per_host = None if fields.raw("gpus_per_host") is None else fields.whole("gpus_per_host", minimum=1)
     if per_host is not None and n_gpus % per_host:
         fields.refuse("gpus_per_host", f"a whole number that divides gpus, which is {n_gpus}")
@@ -285,9 +288,17 @@ def before_end(phases: Sequence[JobPhase], period: float) -> tuple[JobPhase, ...
 
     They take no time by themselves: all computation of an iteration without communication may come before them.
     """
-    last, after = period * (1 - 1e-9), period * (1 + ROUNDING)
-    is_at_end = [phase.rate == UNBOUNDED and period <= phase.offset <= after for phase in phases]
-    return tuple(replace(one, offset=last) if late else one for one, late in zip(phases, is_at_end, strict=True))
+    after = period * (1 + ROUNDING)
+    late = [phase.rate == UNBOUNDED and period <= phase.offset <= after for phase in phases]
+    return tuple(
+        replace(one, offset=period * (1 - _BEFORE_END)) if is_late else one
+        for one, is_late in zip(phases, late, strict=True)
+    )
+
+
+def is_at_end(phase: JobPhase, period: float) -> bool:
+    """Whether a phase of demand begins where :func:`before_end` puts it, so that its file has the end itself."""
+    return phase.is_demand and phase.offset >= period * (1 - 2 * _BEFORE_END)
 
 
 def _phase(table: TableFields, n_gpus: int) -> JobPhase:

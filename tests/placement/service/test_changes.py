@@ -6,6 +6,7 @@ import threading
 import pytest
 from place_service import read_all, row, running, small_cluster
 
+from commsim.cli import main
 from commsim.placement.service import limits, search_queue
 from commsim.placement.service.guard import Refusal
 from commsim.placement.service.job_store import JobStore
@@ -47,6 +48,34 @@ def test_a_header_that_names_no_version_is_refused(header):
     assert caught.value.status == 400
     require_match('"12", "13"', 13)
     require_match("*", 13)
+
+
+AT_THE_END = [
+    {"job": name, "gpus": 2, "iter_time_ms": period, "phases": [{"offset_ms": period, "bytes": n_bytes}], **more}
+    for name, period, n_bytes, more in (
+        ("a", 20.0, 1e9, {"placement": ["h0", "h4"], "start_ms": 3.7}),
+        ("b", 76.3, 123456789.125, {"placed": ["h1"]}),
+        ("c", 0.1, 7e8 / 3, {}),
+    )
+]
+
+
+def test_what_get_lists_can_be_posted_to_another_service(tmp_path):
+    """The answer as a whole, in which jobs are as they were sent; it is a file of jobs for other verbs, too."""
+    with running() as service:
+        assert service.ask("POST", "/jobs", {"jobs": AT_THE_END})[0] == 200
+        listed = service.ask("GET", "/jobs")[1]
+    for sent, got in zip(AT_THE_END, listed["jobs"], strict=True):
+        phase = sent["phases"][0] | {"bytes": pytest.approx(sent["phases"][0]["bytes"], rel=5e-16)}
+        assert got["phases"] == [phase]
+        assert got["iter_time_ms"] == sent["iter_time_ms"]
+    with running() as other:
+        assert other.ask("POST", "/jobs", listed) == (200, listed)
+        assert other.ask("GET", "/jobs")[1] == listed
+    cluster, jobs = tmp_path / "c.toml", tmp_path / "jobs.json"
+    cluster.write_text('[topology]\nspec = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4"\n[hosts]\ngpus = 1\n')
+    jobs.write_text(json.dumps(listed | {"jobs": listed["jobs"][:1]}))
+    assert main(["workload", "share", str(cluster), str(jobs)]) == 0
 
 
 def test_what_is_placed_can_be_reserved_in_the_same_request(tmp_path):

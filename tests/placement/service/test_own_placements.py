@@ -67,6 +67,21 @@ def test_a_reservation_does_not_leave_a_job_that_has_to_be_moved(service):
     assert "h2" not in {node for one in service.ask("GET", "/jobs")[1]["jobs"] for node in one["placed"]}
 
 
+@pytest.mark.parametrize("more", [{}, {"rank_by": "min"}])
+def test_one_that_is_taken_is_named_and_the_others_are_ranked(service, more):
+    service.ask("POST", "/jobs", {"jobs": [row("old", 4, placement=["h2x2", "h6x2"])]})
+    own = {"taken": {"a": ["h1x2", "h2x2"]}, **OWN}
+    status, answer = place(service, row("a", 4, **ALWAYS), placements=own, **more)
+    assert (status, [one["generator"] for one in answer["candidates"]]) == (200, ["near", "far"])
+    assert list(answer["refused"]) == ["taken"]
+    assert "placements.taken: job a asks 2 GPUs of h2, which has 2, 0 of them free" in answer["refused"]["taken"]
+    assert answer["candidates"] == place(service, row("a", 4, **ALWAYS), placements=OWN, **more)[1]["candidates"]
+    status, answer = place(service, row("a", 4), placements=own, reserve=True, **more)
+    assert (status, answer["reserved"]["jobs"]) == (200, ["a"])
+    own = {"taken": own["taken"], "wrong": {"a": ["h1x2", "zz"]}}
+    assert place(service, row("a", 4), placements=own, **more)[0] == 400
+
+
 def test_an_address_says_which_methods_it_takes(service):
     status, answer = service.ask("GET", "/place")
     assert (status, answer["error"]) == (405, "GET /place: Method Not Allowed; it takes POST")
