@@ -238,8 +238,9 @@ def expect(
         solution = solve(scenario, wanted, plan=plan)
         own = sizes_of(solution, known.busbw_factor(plan.schedule.n_ranks), false_alarms)
         if fail or scale:
+            ranks_of_whole = None if scenario.is_left else plan.schedule.n_ranks
             whole = expect(
-                where, (known.name,), wanted, n_ranks=plan.schedule.n_ranks, collective=spec, placement=placement,
+                where, (known.name,), wanted, n_ranks=ranks_of_whole, collective=spec, placement=placement,
                 hashes=hashes, seed=seed, false_alarms=false_alarms,
             ).sizes  # fmt: skip
             own = [one._replace(healthy=beside.busbw) for one, beside in zip(own, whole, strict=True)]

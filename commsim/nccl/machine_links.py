@@ -99,7 +99,7 @@ def _row(network: Network, gpus: NDArray[np.integer[Any]]) -> str:
 def fewest_nics(
     network: Network, unit: NDArray[np.int64], nodes: NDArray[np.integer[Any]]
 ) -> NDArray[np.integer[Any]]:  # fmt: skip
-    """Return the GPUs of the machine that has the fewest live NICs: NCCL takes the fewest channels of any node.
+    """Return the GPUs of the machine that has the fewest live NICs near them: NCCL takes the fewest channels of any.
 
     Parameters
     ----------
@@ -114,8 +114,15 @@ def fewest_nics(
     ----------
     NCCL 2.30.7, ``src/init.cc`` (initTransportsRank: the least of all ranks' graphs).
     """
-    live = np.bincount(unit[live_nics(network)], minlength=int(unit.max()) + 1)
-    return np.asarray(nodes[unit[nodes] == unit[nodes[np.argmin(live[unit[nodes]])]]])
+    live, n_units = live_nics(network), int(unit.max()) + 1
+    joined, used = (np.bincount(unit[each], minlength=n_units) for each in (live, nodes))
+    machines = unit[nodes]
+    # Machines with as many live NICs and GPUs are alike; the first of each kind stands for them.
+    _, first = np.unique(np.stack((joined[machines], used[machines])), axis=1, return_index=True)
+    kinds = [np.asarray(nodes[machines == machines[i]]) for i in np.sort(first)]
+    if len(kinds) == 1:
+        return kinds[0]
+    return min(kinds, key=lambda gpus: np.isin(near_nics(network, gpus), live).sum() or joined[unit[gpus[0]]])
 
 
 def links_outside(

@@ -120,6 +120,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
     nodes = placement.nodes[:n_ranks]
     unit = units(network)
     machines, counts = np.unique(unit[nodes], return_counts=True)
+    # All nodes have as many channels as the one that finds the fewest (init.cc: the least nChannels of all ranks).
+    fewest = int(counts.min())
     assumed: list[Assumption] = []
     hardware = read_hardware(network.hardware)
     if setting.gpu is None and maker_of(network.hardware) == "amd":
@@ -161,34 +163,34 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         setting = replace(setting, net_latency=reported)
         does = f"reports a latency of {reported * 1e6:.4g} us" if reported else "adds no latency"
         assumed.append(Assumption(f"the network plugin {does}", "--net-latency"))
-    channels = _channels(gpu, inside, path, outside, n_nics, many, net, setting, near, int(counts[0]), assumed)
+    channels = _channels(gpu, inside, path, outside, n_nics, many, net, setting, near, fewest, assumed)
     if many and setting.channels is None and setting.by_pattern is None:
         ring = channels["ring"]
-        channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
+        channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, fewest))
     beside = nodes[unit[nodes] == unit[node]]
     if lines := told_islands(network, islands_inside(network, unit, beside)):
         assumed.append(Assumption(lines, code=ISLANDS))
-    adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and counts.min() > 1
-    adds = adds and not lacks_nvls_of_two(setting.version, int(counts.min()))
+    adds = adding_switches(network, unit, beside).size > 0 and gpu in SINCE_HOPPER and fewest > 1
+    adds = adds and not lacks_nvls_of_two(setting.version, fewest)
     if setting.nvls is not None or (adds and "nvls" not in channels):
-        n, rate = setting.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside, n_nics if many else 0)
+        n, rate = setting.nvls or nvls_channels(gpu, min(fewest, MAX_HEADS), inside, n_nics if many else 0)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
         channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
         if many and setting.nvls is None and setting.channels is None and setting.by_pattern is None:
             between = nvls_inter(gpu, n, rate, outside, n_nics)
             channels["nvls"] = replace(channels["nvls"], inter=between or channels["nvls"].inter)
         if setting.nvls is None:
-            of = "GPU" if n >= int(counts[0]) or n == MAX_HEADS else "NIC"
+            of = "GPU" if n >= fewest or n == MAX_HEADS else "NIC"
             heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each {of}"
             assumed.append(Assumption(f"NVLink SHARP has {heads}", "--nvls"))
     collnet = setting.collnet or (many and hardware.get("sharp") == "on")
     if collnet and "collnet" not in channels:
         ring = channels["ring"]
-        channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
+        channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, fewest))
         assumed.append(Assumption("CollNet has as many channels as the ring, inside a node those of trees"))
     # A tree wants two GPUs near each NIC, and since Hopper takes one if no second is (search.cc, ncclTopoCompute). In a
     # rack two GPUs share a CPU, behind which their NICs are.
-    is_alone = many and gpu in SINCE_HOPPER and counts[0] <= RAISED_HEADS
+    is_alone = many and gpu in SINCE_HOPPER and fewest <= RAISED_HEADS
     is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
     one_nic = n_nics == 1 or bool(is_alone)
     return NcclSetting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), setting.version,

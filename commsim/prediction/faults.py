@@ -19,6 +19,7 @@ from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
 from commsim.core.names.nodes_and_links import links_like
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
+from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_bandwidth, parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
@@ -35,7 +36,7 @@ UNWEIGHTED = Remark("ecmp-unweighted", "ECMP weighs no links: a slower one gets 
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
 __all__ = [
-    "DETECTION", "draws_faults", "failed_hosts", "failed_links", "flaps_of", "with_faults",
+    "DETECTION", "draws_faults", "failed_hosts", "failed_links", "flaps_of", "ranks_left", "with_faults",
 ]  # fmt: skip
 
 
@@ -49,7 +50,8 @@ def with_faults(
     network : Network
         Network without faults.
     fail : sequence of str
-        ``link:A:B``, ``switch:NAME``, ``nic:NAME``, ``host:NAME``, or a number or share that is drawn: ``links:5%``.
+        ``link:A:B``, ``switch:NAME``, ``nic:NAME``, ``host:NAME``, ``gpu:NAME``, or a number or share that is drawn:
+        ``links:5%``.
     scale : sequence of str
         ``link:PATTERN=FACTOR``, ``nic:NAME=FACTOR`` or ``links:10%=FACTOR``; a rate in place of a factor, ``=200Gbps``,
         is a part of the rate that a cable is sold with.
@@ -102,12 +104,21 @@ def failed_links(whole: Network, left: Network) -> list[Remark]:
 
 
 def failed_hosts(network: Network, fail: Sequence[str]) -> frozenset[str]:
-    """Return the names of the nodes of all hosts that are named in ``host:NAME`` of `fail`."""
-    from commsim.core.faults.failures import host_nodes
+    """Return the names of the nodes of all hosts and GPUs that are named in ``host:NAME`` or ``gpu:NAME`` of `fail`."""
+    from commsim.core.faults.failures import gpu_node, host_nodes
 
-    named = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
-    names = [host for name in named for host in _listed(network, name)]
-    return frozenset(network.nodes[node] for name in names for node in host_nodes(network, name))
+    texts = [(what, name) for what, _, name in (text.partition(":") for text in fail) if name]
+    named = {kind: [one for what, name in texts if what == kind for one in _listed(network, name)]
+             for kind in ("host", "gpu")}  # fmt: skip
+    nodes = [node for name in named["host"] for node in host_nodes(network, name)]
+    return frozenset(network.nodes[node] for node in (*nodes, *(gpu_node(network, name) for name in named["gpu"])))
+
+
+def ranks_left(network: Network, fail: Sequence[str]) -> Placement | None:
+    """Return the places that are left to ranks where hosts or GPUs fail; None where none fail or nothing is left."""
+    lost = failed_hosts(network, fail)
+    left = [node for node in network.endpoints.tolist() if network.nodes[node] not in lost]
+    return Placement(left) if left and len(left) < len(network.endpoints) else None
 
 
 def _listed(network: Network, text: str) -> list[str]:
@@ -194,12 +205,12 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]
 
     what, _, name = text.partition(":")
     named = {"link": failures.fail_links, "switch": failures.fail_switches, "nic": failures.fail_nics,
-             "host": failures.fail_hosts}  # fmt: skip
+             "host": failures.fail_hosts, "gpu": failures.fail_gpus}  # fmt: skip
     if what in named and name:
         return named[what](network, [name] if what == "link" else _listed(network, name)), []
     if what not in DRAWN:
         meant = kinds_of(network, text)
-        wanted = "link:A:B, switch:NAME, nic:NAME, host:NAME, links:5%, links:3 or switches:1"
+        wanted = "link:A:B, switch:NAME, nic:NAME, host:NAME, gpu:NAME, links:5%, links:3 or switches:1"
         raise InputError(f"fail takes {wanted}, got {text!r}{did_you_mean(meant, last=True)}")
     drawn = failures.draw_failures(network, what, _read_fraction(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]

@@ -11,6 +11,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import guesses_of, net_of
 from commsim.core.network import GPU, MEMORY, SWITCH, Network
+from commsim.core.placement import Placement
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.extensions import house
@@ -190,6 +191,11 @@ def scenario_of(
     placement, n_ranks = placement_of(placement, whole, n_ranks)
     costs: dict[str, Any] = {name: options.get(name) for name in COSTS}
     where, notes = changed_network(whole, fail=fail, scale=scale, seed=seed or 0, **costs)
+    left = (
+        _ranks_left(whole, fail) if fail and (placement, n_ranks, type(work)) == (None, None, CollectiveWork) else None
+    )
+    if left is not None:
+        placement, n_ranks = left, len(left.nodes)
     wish, about_packets = _wish_of(options, where)
     if routing is None and wish.engine != "flow":
         routing = wish.routing_on(where)
@@ -218,7 +224,15 @@ def scenario_of(
         _slower_links(whole, fail, scale, seed or 0) if scale else (),
         changed_network(whole, **costs)[0] if fail or scale else None,
         _failed_links(whole, fail, seed or 0) if fail else (),
+        left is not None,
     )  # fmt: skip
+
+
+def _ranks_left(whole: Network, fail: Sequence[str]) -> Placement | None:
+    """Return the places that are left to ranks where hosts or GPUs fail."""
+    from commsim.prediction.faults import ranks_left
+
+    return ranks_left(whole, fail)
 
 
 def _draws_faults(texts: Sequence[str]) -> bool:

@@ -281,6 +281,8 @@ class Scenario:
         Network without its faults, where there are some.
     failed : tuple of int
         Links of that network that failed.
+    is_left : bool
+        Whether the placement is what failed hosts and GPUs leave: without its faults the network takes all ranks.
     """
 
     network: Network
@@ -294,6 +296,7 @@ class Scenario:
     slower: tuple[int, ...] = ()
     whole: Network | None = None
     failed: tuple[int, ...] = ()
+    is_left: bool = False
 
     @property
     def placing(self) -> dict[str, Any]:

@@ -193,7 +193,11 @@ def on_whole(scenario: Scenario) -> Scenario:
     """Return the same question of the network without its faults."""
     assert scenario.whole is not None
     wish = scenario.wish.but(trace=False, watch=None, capture=None)
-    return dataclasses.replace(scenario, network=scenario.whole, wish=wish, whole=None, failed=(), slower=())
+    asked = dataclasses.replace(scenario, network=scenario.whole, wish=wish, whole=None, failed=(), slower=())
+    if not scenario.is_left:
+        return asked
+    work = dataclasses.replace(scenario.work, n_ranks=None)  # type: ignore[type-var, call-arg]
+    return dataclasses.replace(asked, work=work, placement=None, is_left=False)
 
 
 def plan_of_whole(scenario: Scenario) -> WorkPlan | None:

@@ -109,7 +109,7 @@ class Work(ABC):
     # Fields of Scenario and Wish that have an effect on the plan or its results.
     TAKES: ClassVar[frozenset[str]] = frozenset(
         {"network", "work", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower",
-         "whole", "failed", "model", "iterations", "framing", "transport", "hashes", "hash_seed"}
+         "whole", "failed", "is_left", "model", "iterations", "framing", "transport", "hashes", "hash_seed"}
     )  # fmt: skip
     # Reason for which other fields of a scenario are refused, where ``{}`` is the option.
     REFUSAL: ClassVar[str] = ""

@@ -180,7 +180,7 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     if engines in house().reports:
         engines = f"{engines}, {house().reports[engines].told(solution.scenario.wish)}"
     what = f"{count_text(len(groups), 'group')} at once" if groups else count_text(plan.schedules[0].n_ranks, "rank")
-    if solution.scenario.placement is not None:
+    if solution.scenario.placement is not None and not solution.scenario.is_left:
         nodes = plan.placement.nodes[: plan.schedule.n_ranks] if isinstance(plan, Plan) else ()
         what += placement_in_title(solution.scenario.placement, plan.network, nodes)
     if isinstance(plan, Plan) and plan.chooses:

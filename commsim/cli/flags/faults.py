@@ -20,8 +20,8 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A:B, nic:m0.nic0, switch:NAME or host:NAME; links:5%%, links:3 or switches:1 are drawn at random, "
-        "with --seed; repeatable",
+        help="link:A:B, nic:m0.nic0, switch:NAME, host:NAME or gpu:m0.gpu0, whose ranks are left out; links:5%%, "
+        "links:3 or switches:1 are drawn at random, with --seed; repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.names.nodes_and_links import find_node, host_names
-from commsim.core.network import HOST, SWITCH, Network
+from commsim.core.network import GPU, HOST, SWITCH, Network
 from commsim.core.network_queries import fabric_cables, partners
 
 from .named_links import named_links, nic_links
@@ -83,6 +83,34 @@ def fail_hosts(network: Network, names: Sequence[str]) -> Network:
     dead = np.isin(np.arange(network.n_nodes), [node for name in names for node in host_nodes(network, name)])
     rest = _without(network, ~(dead[network.src] | dead[network.dst]), ", ".join(names))
     return dataclasses.replace(rest, forwards=network.forwards & ~dead, aggregates=network.aggregates & ~dead)
+
+
+def fail_gpus(network: Network, names: Sequence[str]) -> Network:
+    """Take GPUs out of service: their links inside the machine, which goes on with the others and with all its NICs.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or that of something else.
+    """
+    dead = np.isin(np.arange(network.n_nodes), [gpu_node(network, name) for name in names])
+    rest = _without(network, ~(dead[network.src] | dead[network.dst]), ", ".join(names))
+    return dataclasses.replace(rest, forwards=network.forwards & ~dead)
+
+
+def gpu_node(network: Network, name: str) -> int:
+    """Return the node of a GPU of a name.
+
+    Raises
+    ------
+    InputError
+        Same as in :func:`fail_gpus`.
+    """
+    gpus = np.flatnonzero(network.kind == GPU)
+    if name not in network.nodes or network.kind[node := find_node(network, name)] != GPU:
+        known = f"; GPUs are {network.nodes[gpus[0]]} to {network.nodes[gpus[-1]]}" if gpus.size else ", and no GPUs"
+        raise InputError(f"{network.name} has no GPU {name!r}{known}")
+    return node
 
 
 def host_nodes(network: Network, name: str) -> list[int]:

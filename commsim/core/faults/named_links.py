@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.names.nodes_and_links import find_link, find_node, host_names, links_like
-from commsim.core.network import NIC, SWITCH, Network
+from commsim.core.network import GPU, NIC, SWITCH, Network
 
 _WILD = "*"
 
@@ -77,7 +77,7 @@ def kinds_of(network: Network, text: str) -> list[str]:
             node = find_node(network, name)
             if network.kind[node] == NIC:
                 return [f"nic:{name}"]
-            return [f"{'switch' if network.kind[node] == SWITCH else 'host'}:{name}"]
+            return [f"{ {SWITCH: 'switch', GPU: 'gpu'}.get(int(network.kind[node]), 'host') }:{name}"]
         if name in host_names(network):
             return [f"host:{name}"]
         try:

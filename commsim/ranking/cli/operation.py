@@ -59,7 +59,10 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
     plans = ranking.plans
     first = next(iter(plans.values()))
     n_ranks = count_text(first.schedule.n_ranks, "rank")
-    n_ranks += placement_in_title(scenario.placement, first.network, first.placement.nodes[: first.schedule.n_ranks])
+    if not scenario.is_left:
+        n_ranks += placement_in_title(
+            scenario.placement, first.network, first.placement.nodes[: first.schedule.n_ranks]
+        )
     title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
     costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
     ranked = [one for order in ranking.by_size.values() for _, one in order]
