@@ -67,7 +67,8 @@ _NCCL = {
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
     "protocol": "likewise chosen, else Simple",
     "channels": "What NCCL's search finds",
-    "cycles": "",
+    "cycles": "cycles : tuple of tuple of int, optional\n    Rings in a machine, as places in it, one for each channel "
+    "in turn. ``commsim run``\n    takes those over direct links of a machine's GPUs. Default: in order.\n",
     "own": f"version : str\n    Version of NCCL, {KNOWN}; ``any``: the newest, with an interval over all.\n",
 }
 _RCCL = {
@@ -134,22 +135,22 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
     def build(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
-        slow: bool = False, rails: int = 0, buffer: int = 0,
+        slow: bool = False, rails: int = 0, buffer: int = 0, cycles: Machines | None = None,
     ) -> Schedule:  # fmt: skip
         parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails,
-            buffer=buffer,
+            buffer=buffer, cycles=cycles,
         )  # fmt: skip
         return launch(parameters)
 
     def rooted(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
-        slow: bool = False, rails: int = 0, buffer: int = 0,
+        slow: bool = False, rails: int = 0, buffer: int = 0, cycles: Machines | None = None,
     ) -> Schedule:  # fmt: skip
         parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails,
-            buffer=buffer,
+            buffer=buffer, cycles=cycles,
         )  # fmt: skip
         return launch(parameters, root)
 
@@ -157,10 +158,11 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
         sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0, rails: int = 0, buffer: int = 0,
+        cycles: Machines | None = None,
     ) -> Schedule:  # fmt: skip
         parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow,
-            heads=heads, rails=rails, buffer=buffer,
+            heads=heads, rails=rails, buffer=buffer, cycles=cycles,
         )  # fmt: skip
         return launch(parameters)
 

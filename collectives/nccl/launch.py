@@ -48,7 +48,7 @@ class NcclParameters:
     n_ranks : int
         Ranks.
     algorithm, protocol, channels, version, n_bytes, machines, rings, cycles, sharp
-        Parameters of the collectives themselves; rings of NCCL go by rails.
+        Parameters of the collectives themselves; rings of NCCL go by rails, or through a machine by `cycles`.
     loops : int
         Loops of each channel that are built, all full; 0 for those of the call.
     slow : bool
@@ -78,6 +78,11 @@ class NcclParameters:
     heads: int = 0
     rails: int = 0
     buffer: int = 0
+
+    @property
+    def in_cycles(self) -> bool:
+        """Whether rings go through machines in several orders, not by rails alone."""
+        return self.rings == "mesh" or self.cycles is not None
 
     @property
     def units(self) -> Machines:
@@ -164,7 +169,7 @@ def launch(parameters: NcclParameters, root: int = 0) -> Schedule:
                 f"{parameters.name}: each of cycles must hold each place of a machine, from 0 on, exactly once"
             )
         rails = functools.partial(ring_order, n_rails=parameters.rails)
-        order = functools.partial(mesh_order, cycles=parameters.cycles) if parameters.rings == "mesh" else rails
+        order = functools.partial(mesh_order, cycles=parameters.cycles) if parameters.in_cycles else rails
         return _rings(call, parameters.parts(call), units, root, order)
     in_network = call.algorithm == "collnet_direct" or (call.algorithm == "nvls" and len(units) > 1)
     if call.operation in BY_RANK and in_network:
@@ -250,7 +255,7 @@ def _trees(parameters: NcclParameters, call: NcclCall, parts: tuple[ChannelPart,
         both = node_trees(len(units))
         for channel in range(len(parts)):
             nodes = both[int(channel >= (call.n_channels + 1) // 2)]
-            if parameters.rings == "mesh":  # the chain through a machine is that of the channel's ring
+            if parameters.in_cycles:  # the chain through a machine is that of the channel's ring
                 chains = [mesh_order((unit,), channel, parameters.cycles).tolist() for unit in units]
                 trees.append(ChannelTree(over_machines(chains, nodes, 0, n), channel))
                 continue

@@ -19,7 +19,6 @@ from commsim.core.cache import once
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of
-from commsim.core.machines.local_nics import most_own
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
@@ -36,6 +35,7 @@ from commsim.nccl.model_versions import check_release
 from commsim.nccl.nccl_setting import NcclSetting
 from commsim.nccl.of_network import NcclOptions, setting_of, shown_by_network
 from commsim.nccl.plans.graph_nics import seen_by_channels
+from commsim.nccl.plans.link_rings import rings_of_nccl
 from commsim.nccl.plans.nccl_files import NcclFiles
 from commsim.nccl.plans.rccl_rings import rings_of_rccl, schedule_of_rccl
 from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
@@ -44,7 +44,7 @@ from commsim.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.nccl.site import Site, site_of
 from commsim.nccl.tuning_table import PATTERN, Cell, cells, lacks_nvls_of_two, nvls_heads
 from commsim.prediction.collective_names import check_library, with_gpus
-from commsim.prediction.good_parameters import by_rails, count_rails
+from commsim.prediction.good_parameters import by_rails
 
 # Algorithms that a helper in each machine's switch adds for.
 IN_MACHINES = ("nvls", "nvls_tree")
@@ -320,7 +320,7 @@ def nccl_launch(
             notes.append(Remark("library-rings", f"{name}: {note}"))
     elif n_ranks > 1:
         machines = by_rails(network, placement, machines)
-        rings["rails"] = (count_rails(network, placement, machines) or 0) * most_own(network, placement.nodes)
+        rings = rings_of_nccl(network, placement, machines)
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
