@@ -17,6 +17,7 @@ from commsim.core.errors import InputError, shorten
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, STRATEGIES
 from commsim.placement.cluster import Cluster
+from commsim.placement.link_use import numbers_of
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .free_gpus import FreeGpus, NoRoomInFabricError, Plan
@@ -37,7 +38,8 @@ def placement_strategy(build: Strategy) -> Strategy:
     ----------
     build : callable
         Given the free GPUs, the jobs and a random generator, it takes GPUs for each job whose placement is None, and
-        returns their nodes by the job's index. Without a random generator it returns its first choice.
+        returns their nodes, by name or number, by the job's index. Without a random generator it returns its first
+        choice.
 
     Notes
     -----
@@ -163,12 +165,16 @@ def _beside(free: FreeGpus, jobs: Sequence[PeriodicJob], rest: Sequence[Periodic
     return {i: free.take_beside(rest[i], _had(job)) for i, job in enumerate(jobs) if _had(job)}
 
 
-def _nodes(found: object, n_nodes: int) -> NDArray[np.int64] | None:
-    """Return numbers of nodes; None for anything else."""
+def _nodes(found: object, network: Network) -> NDArray[np.int64] | None:
+    """Return numbers of nodes that are given by number or by name; None for anything else."""
+    n_nodes = network.n_nodes
     try:
         nodes = np.asarray(found)
     except ValueError:  # rows of unlike length
         return None
+    if nodes.ndim == 1 and nodes.dtype.kind in "UT":
+        number = numbers_of(network)
+        nodes = np.array([number.get(str(name), -1) for name in nodes])
     if nodes.ndim != 1 or nodes.dtype.kind not in "iu" or (nodes < 0).any() or (nodes >= n_nodes).any():
         return None if nodes.size else np.zeros(0, np.int64)
     return nodes.astype(np.int64)
@@ -178,12 +184,13 @@ def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: 
     """Refuse a plan that leaves a job out, or takes GPUs that are not free."""
     if not isinstance(plan, Mapping):
         raise InputError(f"{strategy}: must return a dict of nodes by job, got {shorten(repr(plan))}")
-    left = free.at_first.copy()
+    left, by_number = free.at_first.copy(), dict(plan)
     for i, job in enumerate(jobs):
         if job.placement is None:
-            if (nodes := _nodes(plan.get(i, ()), len(left))) is None or len(nodes) != job.n_gpus:
-                got = shorten(repr(plan.get(i)))
-                raise InputError(f"{strategy}: job {job.name} must get {job.n_gpus} nodes by their numbers, got {got}")
+            if (nodes := _nodes(plan.get(i, ()), free.network)) is None or len(nodes) != job.n_gpus:
+                got = f"{job.n_gpus} nodes of {free.network.name} by name or number, got {shorten(repr(plan.get(i)))}"
+                raise InputError(f"{strategy}: job {job.name} must get {got}")
+            by_number[i] = nodes
             np.subtract.at(left, nodes, 1)
             if (k := job.gpus_per_host) and not free.has_on_each(nodes, k):
                 how = f"{k} GPUs on each host, as FreeGpus.take_near(job) and the like take them for a job"
@@ -191,4 +198,4 @@ def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: 
     if (left < 0).any():
         node = free.network.nodes[int(left.argmin())]
         raise InputError(f"{strategy}: takes more GPUs of {node} than the {free.at_first[left.argmin()]} that are free")
-    return plan
+    return by_number

@@ -58,6 +58,10 @@ class GpuGroups:
         """How many levels of groups hold all of them: the more, the closer together they are."""
         return int((self.path[gpus] == self.path[gpus[0]]).all(axis=0).sum())
 
+    def nodes(self) -> list[str]:
+        """Return the name of the node of each GPU that is free, by the order of the network."""
+        return [self.network.nodes[i] for i in np.repeat(np.arange(len(self.free)), self.free).tolist()]
+
     def names(self, gpus: Taken, after: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the names of nodes, those near the last of the ranks before them first."""
         if after:

@@ -15,11 +15,11 @@ from commsim.core.network import HOST, Network, both_ways
 from commsim.core.network_queries import locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.core.spec import OwnFile
-from commsim.placement.cluster import Cluster
+from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.strategies import Drawing, gpu_groups
 from commsim.placement.strategies.fabric_groups import nearness, poor_groups
 from commsim.placement.strategies.free_gpus import FreeGpus
-from commsim.training.sharing.periodic import JobPhase, PeriodicJob
+from commsim.training.sharing.periodic import JobPhase, PeriodicJob, parse_jobs
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.three_tier import three_tier
@@ -174,10 +174,11 @@ def test_a_file_of_the_user_places_ranks(tmp_path, forgets) -> None:
         place(NETWORK, 2, OwnFile(f"{own}:a=1"))
     for taken, message in (
         ("nodes[:1]", "job ranks must get 2 nodes"),
-        ("['h0', 'h1']", r"job ranks must get 2 nodes by their numbers, got \['h0', 'h1'\]"),
-        ("[0.5, 1]", "job ranks must get 2 nodes by their numbers"),
-        ("[[0], [1, 2]]", "job ranks must get 2 nodes by their numbers"),
-        ("None", "job ranks must get 2 nodes by their numbers, got None"),
+        ("['h0', 'zz']", r"job ranks must get 2 nodes of .* by name or number, got \['h0', 'zz'\]"),
+        ("[0.5, 1]", "job ranks must get 2 nodes of .* by name or number"),
+        ("[[0], [1, 2]]", "job ranks must get 2 nodes of"),
+        ("None", "job ranks must get 2 nodes of .* by name or number, got None"),
+        ("['h3', 'h3']", "takes more GPUs of h3 than the 1 that are free"),
         ("nodes[:2]} and None #", "the strategy: must return a dict of nodes by job, got None"),
         ("np.full(2, 3)", "takes more GPUs of h3 than the 1 that are free"),
     ):
@@ -187,6 +188,18 @@ def test_a_file_of_the_user_places_ranks(tmp_path, forgets) -> None:
     own.write_text(OWN.replace("jobs: list", "jobs"))
     with pytest.raises(InputError, match=r"parameter jobs needs an annotation, such as jobs: Sequence\[PeriodicJob\]"):
         place(NETWORK, 2, OwnFile(own))
+
+
+def test_a_file_of_the_user_names_the_hosts(tmp_path, forgets) -> None:
+    forgets(STRATEGIES)
+    own = tmp_path / "own.py"
+    own.write_text(OWN.replace("nodes[: NUMBER]", "free.nodes()[::-1][: jobs[0].n_gpus]"))
+    assert place(NETWORK, 3, OwnFile(own)).nodes.tolist() == [15, 14, 13]
+    tables = {"topology": {"spec": "star:n_hosts=4"}, "hosts": {"gpus": 2, "busy": {"h3": 1}}}
+    jobs = parse_jobs([{"job": "a", "gpus": 4, "iter_time_ms": 9, "phases": []},
+                       {"job": "b", "gpus": 1, "iter_time_ms": 9, "phases": [], "placement": ["h1"]}])  # fmt: skip
+    ((a, _),) = Drawing(read_cluster(tables), jobs).each("backwards", 1, 0)
+    assert a.placement == ("h3", "h2", "h2", "h1")
 
 
 RACKS = leaf_spine(3, 2, 4)
