@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.jit import kernel
 from commsim.placement.starts.meeting_kernel import MetJobs, late_anywhere, late_at_starts, loss_at, times_of
 
-from .start_kernel import BINS, add_folded, costs_of_starts
+from .start_kernel import BINS, add_folded, costs_of_starts, meetings_within
 
 HELD = 1e-3  # as in commsim.placement.iteration_times: slow-downs that differ by less keep jobs in their positions
 _TIGHT = 1e-9
@@ -288,19 +288,62 @@ def start_costs(jobs: MetJobs, uses: Uses, more: Uses, moved: int, cost: F) -> N
     rate = rate[:n_rates]
     height = np.zeros((n_rates, BINS + 1))
     for i in range(len(more.link)):
-        member, part, a, b = gather(uses, more.link[i], more, i)
-        own, peak, last = -1, 0.0, -1
-        for k in range(len(member)):
-            if k < b - a and (member[k] == moved or np.isnan(jobs.shift[member[k]])):
-                continue
-            last += 1
-            member[last], part[last] = member[k], part[k]
-            peak += part[last] * jobs.row[member[last]]["peak"]
-            if member[last] == moved:
-                own = last
-        if own < 0 or last < 1 or peak <= 1.0 + _TIGHT:
-            continue
-        member[own], member[last] = member[last], member[own]
-        part[own], part[last] = part[last], part[own]
-        add_folded(jobs, moved, part[last], member[: last + 1], part, rate, height)
+        member, part = beside_on(jobs, uses, more, i, moved)
+        if len(member):
+            add_folded(jobs, moved, part[-1], member, part, rate, height)
     costs_of_starts(jobs, moved, rate, height, cost)
+
+
+@kernel
+def beside_on(jobs: MetJobs, uses: Uses, more: Uses, i: int, moved: int) -> tuple[I, F]:
+    """Jobs and factors of the i-th link of `more`, the one that is moved as the last; none where its start is all one.
+
+    So it is where they cannot exceed the link, and where no other job with a start is on it.
+    """
+    member, part, a, b = gather(uses, more.link[i], more, i)
+    own, peak, last = -1, 0.0, -1
+    for k in range(len(member)):
+        if k < b - a and (member[k] == moved or np.isnan(jobs.shift[member[k]])):
+            continue
+        last += 1
+        member[last], part[last] = member[k], part[k]
+        peak += part[last] * jobs.row[member[last]]["peak"]
+        if member[last] == moved:
+            own = last
+    if own < 0 or last < 1 or peak <= 1.0 + _TIGHT:
+        return member[:0], part[:0]
+    member[own], member[last] = member[last], member[own]
+    part[own], part[last] = part[last], part[own]
+    return member[: last + 1], part[: last + 1]
+
+
+@kernel
+def starts_within(jobs: MetJobs, uses: Uses, more: Uses, moved: int, low: float, span: float, near: float) -> F:
+    """Return the starts of one job at which phases meet on its links, as :func:`meetings_within` for each of them."""
+    found = np.zeros(0)
+    for i in range(len(more.link)):
+        member, _ = beside_on(jobs, uses, more, i, moved)
+        if len(member):
+            found = np.append(found, meetings_within(jobs, moved, member[:-1], low, span, near))
+    return found
+
+
+@kernel
+def add_excess(jobs: MetJobs, uses: Uses, more: Uses, moved: int, starts: F, cost: F) -> None:
+    """Add what the links of one job are exceeded by at some of its starts, exactly.
+
+    Parameters
+    ----------
+    starts : float64[n], s
+        Starts of the job on circles of rounded periods.
+    cost : float64[n]
+        Added to, as a part of the time, summed over links.
+    """
+    late, before = np.zeros(len(jobs.phase)), jobs.shift[moved]
+    for i in range(len(more.link)):
+        member, part = beside_on(jobs, uses, more, i, moved)
+        if len(member):
+            for k in range(len(starts)):
+                jobs.shift[moved] = starts[k]
+                cost[k] += late_at_starts(jobs, member, part, late)
+    jobs.shift[moved] = before

@@ -21,12 +21,14 @@ from commsim.prediction.plans.draws import HASHES
 from commsim.routing.routing import is_hashed
 from commsim.training.sharing.periodic import PeriodicJob
 
-from .beside_kernel import Found, JobTimes, Uses, meet_again, start_costs, sum_up
-from .start_kernel import BINS, widest_window
+from .beside_kernel import Found, JobTimes, Uses, add_excess, meet_again, start_costs, starts_within, sum_up
+from .start_kernel import BINS, LEAST, widest_window
 
 # Links of a job, and how many times its rate each carries.
 LinksOf: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 _CHUNK = 32  # placements whose links are found together
+_SMEARED = 2  # bins over which an edge of the excess is spread: one for each of the two that meet
+_MOST_ENDS = 512  # starts at which phases meet near the ends of a window
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +245,36 @@ def best_start(met: MetJobs, hashes: Sequence[tuple[Uses, Uses]], moved: int) ->
     first, length = widest_window(cost)
     if length == BINS:
         return 0.0, period
-    start = round((first + (length - 1) / 2) * period / BINS % period, 6)
-    return start if start < period else 0.0, (length - 1) * period / BINS
+    begin, end = _exact_window(met, hashes, moved, first, length) or (first / BINS, (first + length - 1) / BINS)
+    start = round((begin + end) / 2 * period % period, 6)
+    return start if start < period else 0.0, (end - begin) * period
+
+
+def _exact_window(
+    met: MetJobs, hashes: Sequence[tuple[Uses, Uses]], moved: int, first: int, length: int
+) -> tuple[float, float] | None:
+    """Return the ends of the window that some bins show, as parts of an iteration: there edges of phases meet.
+
+    The excess is linear between two such starts. Each end is near the first or the last of `length` bins.
+    None where phases have too many edges, or too many meet there.
+    """
+    period = float(met.row["whole"][moved]) * met.quantum
+    low, near = (first - _SMEARED) * period / BINS, _SMEARED * period / BINS
+    span = (length - 1) * period / BINS + 2 * near
+    at = np.concatenate([starts_within(met, uses, more, moved, low, span, near) for uses, more in hashes])
+    if np.isnan(at).any():
+        return None
+    # edges that meet in several ways differ in their last digits; between two ends that are apart all starts are alike
+    at = np.unique(np.append(np.round(at, 12), [span / 2] if length > 1 else []))
+    if not 0 < len(at) <= _MOST_ENDS:
+        return None
+    cost = np.zeros(len(at))
+    for uses, more in hashes:
+        add_excess(met, uses, more, moved, low + at, cost)
+    is_least = cost <= cost.min() + LEAST
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], is_least, [False]])))
+    begin, end = max(ends.reshape(-1, 2), key=lambda run: at[run[1] - 1] - at[run[0]])
+    return float((low + at[begin]) / period), float((low + at[end - 1]) / period)
 
 
 def uses_of(rows: Sequence[tuple[int, NDArray[np.int64], NDArray[np.float64]]], bandwidth: NDArray[np.float64]) -> Uses:

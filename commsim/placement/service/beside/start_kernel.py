@@ -10,6 +10,7 @@ from commsim.placement.starts.meeting_kernel import MetJobs, edges_of, perimeter
 from commsim.placement.starts.phase_edges import MAX_PIECES
 
 BINS = 1024  # of an iteration, in which start times are sought
+LEAST = 1e-9  # by which an excess may be more and is as good
 
 
 @kernel
@@ -111,9 +112,43 @@ def sum_up_to(total: NDArray[np.float64], at: float) -> float:
 
 
 @kernel
+def meetings_within(
+    jobs: MetJobs, moved: int, others: NDArray[np.int64], low: float, span: float, near: float
+) -> NDArray[np.float64]:
+    """Return the starts of one job, s after `low`, at which an edge of its phases meets one of others.
+
+    Parameters
+    ----------
+    low, span, near : float, s
+        Those near one of the two ends of a span of starts are looked for.
+
+    Returns
+    -------
+    float64[n]
+        NaN as the only one where edges are too many.
+    """
+    row = jobs.row[moved]
+    member = np.empty(len(others) + 1, np.int64)
+    member[:-1], member[-1] = others, moved
+    perimeter, period = perimeter_of(jobs, member), row["whole"] * jobs.quantum
+    edges = edges_of(jobs, others, perimeter)
+    found = [np.nan]
+    if len(edges):
+        found.clear()
+        for p in range(row["first_phase"], row["end_phase"]):
+            begin = jobs.phase[p]["offset"]
+            for own in (begin, begin + jobs.phase[p]["duration"]):
+                for edge in edges:
+                    at = (edge - own - low) % period
+                    if at <= near or span - near <= at <= span:
+                        found.append(at)
+    return np.array(found)
+
+
+@kernel
 def widest_window(cost: NDArray[np.float64]) -> tuple[int, int]:
     """First bin and number of bins of the longest run of starts of the least cost; all of them begin at 0."""
-    least = cost.min() + 1e-9
+    least = cost.min() + LEAST
     n, best, length = len(cost), 0, 0
     first = -1
     for k in range(n):
