@@ -140,7 +140,7 @@ def byteps(
     roots: tuple[int, ...] = (0,),
     n_switches: int = 0,
 ) -> Schedule:
-    """BytePS of n GPU and k CPU machines: at least 2n(n-1)/(n^2 + kn - 2k) S/B seconds, and hardly more.
+    """BytePS of n GPU and k CPU machines: at least 2n(n-1)/(n^2 + kn - 2k) S/B seconds, (m+1)/m of it in m partitions.
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ def parallax_bounds(
     n_ranks: int,
     size: float,
     link: LogGP,
-    n_servers: int = 1,
-    dense_share: float = 0.5,
+    n_servers: int | None = None,
+    dense_share: float = 0.0,
     n_partitions: int = PARTITIONS,
 ) -> tuple[float, float]:
     """Bounds of a ring and a parameter server that share the links of the ranks.
@@ -39,7 +39,7 @@ def parallax_bounds(
     """
     if n_ranks == 1:
         return 0.0, 0.0
-    share = float(_share(dense_share))
+    n_servers, share = _servers_of(n_servers), float(_share(dense_share))
 
     def of_ring(slower: int) -> float:
         return ring_cost(n_ranks, share * size, _slowed(link, slower)) if share else 0.0
@@ -58,19 +58,23 @@ def of_the_ring(schedule: Schedule, transfers: Transfers) -> NDArray[np.bool_]: 
     return np.asarray(transfers["channel"] == RING)
 
 
-@collective("all_reduce", bounds=parallax_bounds, sparse=SparseForm(coo, always_dense=of_the_ring))
-def parallax(n_ranks: int, n_servers: int = 1, dense_share: float = 0.5, n_partitions: int = PARTITIONS) -> Schedule:
+@collective("all_reduce", bounds=parallax_bounds, sparse=SparseForm(coo, always_dense=of_the_ring), needs=("servers",))
+def parallax(
+    n_ranks: int, n_servers: int | None = None, dense_share: float = 0.0, n_partitions: int = PARTITIONS
+) -> Schedule:
     """All-reduce of a share x by a ring, the rest by s servers: at least max(2(p-1)x S/(pB), p(1-x) S/(sB)) seconds.
 
     Parameters
     ----------
     n_ranks : int
         p, the workers.
-    n_servers : int
-        s, helpers on hosts of their own; each sums an equal part of the sparse gradients.
+    n_servers : int, optional
+        s, helpers on hosts of their own; each sums an equal part of the sparse gradients. By default as many as ranks,
+        as far as hosts are free, or one where it is not known how many are.
     dense_share : float
-        x, 0..1: the first so much of the tensor is dense. Taken as the nearest fraction with a denominator of at most
-        32, which has to be one between 0 and 1 where x is.
+        x, 0..1: the first so much of the tensor is dense, by default nothing: its data is what ``density=`` or
+        ``gradients=`` says. Taken as the nearest fraction with a denominator of at most 32, which has to be one between
+        0 and 1 where x is.
     n_partitions : int
         Pieces of each server's part, so that one is pulled while the next one is pushed.
 
@@ -95,9 +99,7 @@ def parallax(n_ranks: int, n_servers: int = 1, dense_share: float = 0.5, n_parti
     Kim et al., "Parallax: Sparsity-aware data parallel training of deep neural networks", EuroSys 2019: the choice of
     ring or servers by variable. Its sums inside a machine before servers see them are not modelled.
     """
-    if n_servers < 1:
-        raise InputError(f"parallax needs n_servers of at least 1, got n_servers={n_servers}")
-    share = _share(dense_share)
+    n_servers, share = _servers_of(n_servers), _share(dense_share)
     unit = math.lcm(n_ranks, n_servers * count_partitions("parallax", n_partitions, n_servers * FINEST))
     if n_ranks == 1:
         return Program(1, 1).build()
@@ -128,6 +130,12 @@ def _servers(p: Program, n_servers: int, n_partitions: int, first: int, count: i
         chunk = first + (i * n_servers + part) * count
         p.reduce(chunk, src=rank, dst=server, count=count, channel=PUSH)
         p.copy(chunk, src=server, dst=rank, count=count, channel=PULL)
+
+
+def _servers_of(n_servers: int | None) -> int:
+    if n_servers is not None and n_servers < 1:
+        raise InputError(f"parallax needs n_servers of at least 1, got n_servers={n_servers}")
+    return n_servers or 1
 
 
 def _share(dense_share: float) -> Fraction:

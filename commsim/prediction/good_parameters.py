@@ -148,18 +148,18 @@ def servers_that_fit(
     return {key: min(n_ranks, free)} if free > 1 else {}
 
 
-def partitions_that_fit(size: float, n_servers: int, network: Network, nodes: NDArray[np.integer[Any]]) -> float:
+def partitions_that_fit(size: float, n_messages: int, network: Network, nodes: NDArray[np.integer[Any]]) -> float:
     """Return into how many partitions a server's part is best cut; infinity where only bytes cost something.
 
-    A server's part S/s in k partitions takes (k + 1) (o + S/(skB)) for each worker, pushed and pulled: least with
-    k = sqrt(S / (s o B)).
+    With k partitions, of M messages each at the busiest port, which carries V bytes, all takes (k + 1) (M o + V/(kB)):
+    least with k = sqrt(V / (M o B)).
 
     Parameters
     ----------
     size : float, bytes
-        S.
-    n_servers : int
-        s.
+        V.
+    n_messages : int
+        M.
     network : Network
         Network with o and B, the rate of a worker's port.
     nodes : int[n_ranks]
@@ -169,4 +169,4 @@ def partitions_that_fit(size: float, n_servers: int, network: Network, nodes: ND
     port = float(network.bandwidth[np.isin(network.src, nodes)].max(initial=0.0))
     if not port:  # no link is left; whoever finds the routes says so
         return 1.0
-    return math.sqrt(size / (n_servers * overhead * port)) if overhead else math.inf
+    return math.sqrt(size / (n_messages * overhead * port)) if overhead else math.inf

@@ -79,7 +79,7 @@ class SparsePlan(Plan):
         single = self._cut(1)
         p, s = single.schedule.n_ranks, single.schedule.n_helpers
         lighter = min(busiest_ways(single.schedule, single.sparse.messages(size)))
-        best = partitions_that_fit(lighter * s / max(p, s), s, self.network, self.placement.nodes)
+        best = partitions_that_fit(lighter, max(p, s), self.network, self.placement.nodes)
         return max(1, min(round(best), self.most))
 
     def _cut(self, k: int) -> Self:

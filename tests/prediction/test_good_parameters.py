@@ -54,6 +54,13 @@ def test_servers_sit_on_all_hosts_that_are_free():
     check_servers("parameter_server", "n_servers", STAR)
 
 
+def test_parallax_has_a_server_for_each_rank_where_hosts_are_free():
+    for n_ranks, n_servers in ((8, 8), (12, 4)):
+        assert prepare("parallax", STAR, n_ranks=n_ranks).schedule.n_helpers == n_servers
+    every = prepare("parallax", STAR)
+    assert (every.schedule.n_ranks, every.schedule.n_helpers) == (15, 1)
+
+
 def test_servers_of_a_plain_default_are_said_beside_those_that_follow_from_the_network():
     told = "byteps: n_servers=0, its default; 8 hosts beside the ranks are free"
     assert told in [*map(str, prepare("byteps", STAR, n_ranks=8).notes)]
@@ -80,3 +87,13 @@ def test_servers_get_the_partitions_that_are_fastest_at_a_size(size):
     assert with_partitions_that_fit(given) is given
     free = prepare("parameter_server", STAR, n_ranks=8)
     assert with_partitions_that_fit(free) is free  # pieces cost nothing there
+
+
+@pytest.mark.parametrize("spec", ["byteps:n_servers=7", "parallax:n_servers=1"])
+def test_partitions_count_the_messages_of_a_partition(spec):
+    """A partition of byteps has up to 112 messages of a GPU machine here, one of parallax those of servers alone."""
+    network = with_costs(load_network(STAR), overhead=1e-6)
+    fitted = prepare(spec, network, n_ranks=8).predict(1e8).time
+    tried = (1, 2, 4, 6, 8, 11, 16, 23, 32) if "byteps" in spec else range(1, 9)
+    every = [predict(f"{spec},n_partitions={k}", network, 1e8, n_ranks=8).time for k in tried]
+    assert fitted <= 1.02 * min(every)

@@ -111,7 +111,9 @@ def with_partitions_that_fit(prepared: Plan) -> Plan:
     most = most_partitions(schedule, parameters, prepared.network, prepared.placement.nodes)
     if not most:
         return prepared
-    cut = functools.partial(_in_partitions, prepared, most)
+    single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
+    again = int((_messages(schedule) - _messages(single)).max()) // (most - 1) if most > 1 else 1
+    cut = functools.partial(_in_partitions, prepared, most, busiest_share(single), max(1, again))
     remark = Remark("partitions", BY_SIZE.format(name))
     return prepared.as_kind(CutBySize, notes=(*prepared.notes, remark), cut=cut)
 
@@ -127,10 +129,31 @@ def most_partitions(
         return 0
     if math.isinf(partitions_that_fit(1.0, schedule.n_helpers, network, nodes)):
         return 0
+    declared = COLLECTIVES[name].parameters[PARTITIONS].default
+    if declared is not None:
+        return int(declared)
     single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
     return schedule.n_chunks // single.n_chunks
 
 
-def _in_partitions(prepared: Plan, most: int, size: float) -> dict[str, Any]:
-    best = partitions_that_fit(size, prepared.schedule.n_helpers, prepared.network, prepared.placement.nodes)
+def busiest_share(schedule: Schedule) -> float:
+    """Return the part of the data that the busiest port of ranks and helpers carries, the larger of both ways."""
+    ports = np.zeros((2, schedule.n_participants))
+    for block in schedule.blocks:
+        apart = block.body[block.body["src"] != block.body["dst"]]
+        for way, end in enumerate(("src", "dst")):
+            ports[way] += block.times * np.bincount(apart[end], apart["count"], schedule.n_participants)
+    return float(ports.max()) / schedule.n_chunks
+
+
+def _messages(schedule: Schedule) -> NDArray[np.int64]:
+    """Count the messages that each participant sends. Blocks of collectives with servers repeat over chunks alone."""
+    return sum(
+        (block.times * np.bincount(block.body["src"], minlength=schedule.n_participants) for block in schedule.blocks),
+        start=np.zeros(schedule.n_participants, np.int64),
+    )
+
+
+def _in_partitions(prepared: Plan, most: int, share: float, n_messages: int, size: float) -> dict[str, Any]:
+    best = partitions_that_fit(size * share, n_messages, prepared.network, prepared.placement.nodes)
     return {**prepared.parameters, PARTITIONS: max(1, min(round(best), most))}

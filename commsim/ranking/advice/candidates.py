@@ -134,25 +134,22 @@ def _partitions_of_plan(single: Schedule, question: Question, network: Network) 
     if not s:
         return USUAL
     share = max(map(float, question.densities), default=1.0)
-    best = partitions_that_fit(share * question.size * s / max(p, s), s, network, network.endpoints)
+    best = partitions_that_fit(share * question.size, max(p, s), network, network.endpoints)
     return USUAL if 2 * best >= USUAL else max(1, round(2 * best))
 
 
-def coarser(entry: Entry[Schedule], own: dict[str, Any], network: Network, size: float) -> list[dict[str, Any]]:
+def coarser(entry: Entry[Schedule], own: dict[str, Any], network: Network) -> list[dict[str, Any]]:
     """List the parameters, and where messages cost something in themselves, the same with fewer partitions.
 
-    On servers as many as suit the size, as in ``run``: of sparse data its plan knows how many; else some are tried.
+    On servers the plan makes as many as suit the size, as in ``run``, unless their number is given.
     """
     costly = network.overhead.any() or network.recv_overhead.any()
     if not costly or "n_partitions" not in entry.parameters:
         return [own]
-    key, tried = server_key(entry), COARSER
-    if key is not None and own.get(key):
-        if entry.metadata["sparse"] is None:
-            tried = (max(1, round(partitions_that_fit(size, own[key], network, network.endpoints))),)
-        elif "n_partitions" not in own:
-            return [own]
-    return [own, *(own | {"n_partitions": k} for k in tried if k < own.get("n_partitions", USUAL))]
+    key = server_key(entry)
+    if key is not None and own.get(key) and "n_partitions" not in own:
+        return [own]
+    return [own, *(own | {"n_partitions": k} for k in COARSER if k < own.get("n_partitions", USUAL))]
 
 
 def server_key(entry: Entry[Schedule]) -> str | None:
@@ -261,7 +258,7 @@ def candidates(question: Question, network: Network) -> tuple[list[Alternative],
             way, exact = _kind(entry)
             for fitted, reduced in variants(entry, question, network, left_out):
                 group = spec_of(name, {key: x for key, x in fitted.items() if key != "n_partitions"})
-                for own in coarser(entry, fitted, network, question.size):
+                for own in coarser(entry, fitted, network):
                     for density, data in {"": ""}.items() if form is None else question.data_of(form).items():
                         label = spec_of(name, own, density if len(question.densities) > 1 else "")
                         ways.append(Alternative(spec_of(name, own, data), label, (group, density), way, exact, reduced))

@@ -65,8 +65,7 @@ def server_gains(question: Question, network: Network) -> Servers:
         own = fitting(entry, {"n_servers": k}, question, network)
         if own is not None and own.get("n_partitions", FEWEST_PARTITIONS) >= FEWEST_PARTITIONS:
             simulated[k] = min(
-                _time(spec_of("byteps", each), question, network)
-                for each in coarser(entry, own, network, question.size)
+                _time(spec_of("byteps", each), question, network) for each in coarser(entry, own, network)
             )
     best = min(simulated.values())
     enough = min(k for k, time in simulated.items() if time <= best * (1 + GAIN))
