@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import commsim as cs
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
@@ -215,6 +216,14 @@ def test_series_and_taps_are_recorded_when_asked_for() -> None:
 def test_lossless_systems_refuse_networks_that_lose_packets() -> None:
     with pytest.raises(InputError, match="needs links without loss"):
         run(SYSTEMS["sharp"].build(), with_loss(star(4), 0.1, 0.0), 4, 1000)
+
+
+@pytest.mark.parametrize("name", ["sharp", "nvls"])
+def test_lossless_systems_refuse_losses_that_are_asked_for(name: str) -> None:
+    """A job that waits for a packet which nobody repeats would be called a deadlock."""
+    with pytest.raises(InputError, match="needs links without loss"):
+        cs.predict(name, "star:n_hosts=4", "64KiB", engine="packet", packets={"loss": 0.1})
+    assert cs.predict(name, "star:n_hosts=4", "64KiB", engine="packet", packets={"loss": 0.0}).time > 0
 
 
 @pytest.mark.parametrize(

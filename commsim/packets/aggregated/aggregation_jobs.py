@@ -135,9 +135,9 @@ def aggregator_hosts(system: System, network: Network, workers: Sequence[int]) -
     return tuple(choice[:n] if colocated else choice[-n:])
 
 
-def spare_hosts(system: System) -> int:
-    """Hosts that a job needs beside its workers': of a parameter server, or of aggregators on hosts of their own."""
-    return int(system.server) + (system.n_trees if system.hosts == DEDICATED else 0)
+def spare_hosts(system: System, n_jobs: int = 1) -> int:
+    """Hosts that jobs need beside their workers': of a parameter server each, or of aggregators that all jobs have."""
+    return n_jobs * system.server + (system.n_trees if system.hosts == DEDICATED else 0)
 
 
 def with_loss(network: Network, up: float, down: float) -> Network:

@@ -154,18 +154,23 @@ def _who_sits_where(
 
 
 def free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
-    """Return the node of a parameter server beside these ranks: a memory, or the first seat that is free.
+    """Return the node of a parameter server beside these ranks; errors as in :func:`free_seats`."""
+    return free_seats(name, network, ranks)[0]
+
+
+def free_seats(name: str, network: Network, ranks: Sequence[int]) -> list[int]:
+    """Return the nodes for parameter servers beside these ranks: memories, or the seats that are free.
 
     Raises
     ------
     InputError
-        If it has none.
+        If there is none.
     """
     beside = helper_order(network, np.asarray(ranks))
     free = beside if beside.size else network.endpoints[~np.isin(network.endpoints, ranks)]
     if not free.size:
         raise _no_seat_for_server(name, network, len(ranks))
-    return int(free[0])
+    return [int(node) for node in free]
 
 
 def _no_seat_for_server(name: str, network: Network, n_ranks: int) -> InputError:

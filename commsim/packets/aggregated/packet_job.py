@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -261,19 +261,29 @@ class AggregationJob:
         """Bytes that all workers send when nothing is repeated, headers included."""
         return float(self.messages().sum()) * self.system.message_bytes * len(self.workers)
 
-    def check(self, network: Network) -> None:
+    def check(self, network: Network, loss: ArrayLike | None = None) -> None:
         """Raise unless every node exists and may do its part.
+
+        Parameters
+        ----------
+        network : Network
+            Network of the run.
+        loss : float64[n_links] or float, optional
+            Probability that a link loses a packet, in place of the network's own.
 
         Raises
         ------
         InputError
-            If the system needs lossless links and the network loses packets.
+            If the system needs lossless links and these lose packets.
         """
-        if self.system.lossless and network.loss.any():
+        if self.system.lossless and np.any(network.loss if loss is None else loss):
             raise InputError(f"{self.system.name} needs links without loss, {network.name} loses packets")
 
     def shared_slots(self, number: int) -> NDArray[np.int32]:
         """Slot of each entry of the window when slots are shared: hashes, drawn again until they differ.
+
+        Where a window has more entries than there are slots, several have the same one: of fragments under way the
+        first holds it, and the others are summed at the server.
 
         Parameters
         ----------
@@ -282,11 +292,9 @@ class AggregationJob:
         """
         pool, slots = self.system.pool_size, set[int]()
         chosen = np.empty(self.window, np.int32)
-        if self.window > pool:
-            raise InputError(
-                f"a window of {self.window} fragments needs as many shared slots, got {pool}, or --window {pool}"
-            )
         for entry in range(self.window):
+            if entry % pool == 0:
+                slots.clear()
             salt = 0
             while (slot := zlib.crc32(f"{number} {entry} {salt}".encode()) % pool) in slots:
                 salt += 1

@@ -135,7 +135,7 @@ def aggregation_rows(
         check_times(network, sum(job.n_bytes for job in jobs))
         draft.reverse = reverse_links(network)
     for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
-        job.check(network)
+        job.check(network, laid.hows[0].fabric.loss)
         draft.job_number, draft.priority = laid.work.n_jobs + number, int(rank)
         _add_job(draft, number, job)
     return _tables(draft)

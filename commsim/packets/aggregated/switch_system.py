@@ -127,6 +127,9 @@ class Aggregation:
         if not chosen:
             most = min(MAX_CHUNKS, max(FEWEST_CHUNKS, MAX_TRANSFERS // len(self.where.tree)))
             parameters["n_chunks"] = math.ceil(n_packets / math.ceil(n_packets / most))
+        if system.shared and (under_way := min(system.window, n_packets)) > system.pool_size:
+            # of fragments under way as many as there are slots hold one, and the others go straight to the server
+            parameters["collision"] = max(parameters.get("collision", 0.0), 1 - system.pool_size / under_way)
         packets = n_packets / parameters["n_chunks"]
         units = _unit_times(system, trees[0])
         bandwidth = float(min(network.bandwidth[link] for link in links_of_trees(trees)))
@@ -142,6 +145,8 @@ class Aggregation:
         latency = system.host_latency + units - n_stages * max(0.0, chunk / cap - chunk / bandwidth) * (cap < math.inf)
         longer = (n_stages - 1) * (chunk - system.message_bytes / per_message) / bandwidth
         differences = self._differences(system, network, n_packets, packets, longer)
+        if parameters.get("collision") and len(trees[0].nodes) > 1:
+            differences += ("a fragment with a slot in one switch and none in another waits here for nothing",)
         if cap < math.inf:
             differences += (f"windows and aggregation units as a rate of {format_bandwidth(cap)}",)
         return FlowView(n_packets * system.payload, parameters, system.framing, cap, latency, differences)

@@ -238,7 +238,7 @@ def _jobs(
     import numpy as np
 
     from commsim.packets.aggregated.aggregation_jobs import aggregation_job, job_workers, spare_hosts, with_loss
-    from commsim.packets.aggregated.aggregator_seats import free_seat
+    from commsim.packets.aggregated.aggregator_seats import free_seats
 
     for name, n in (("--workers", point["workers"]), ("--jobs", config.jobs)):
         if n < 1:
@@ -249,7 +249,7 @@ def _jobs(
         raise InputError("the recurrence simulates one job; use --engine event")
     if config.loss != "0" and None not in (config.loss_up, config.loss_down):
         raise InputError(f"--loss-up and --loss-down leave nothing for --loss {config.loss}")
-    network = _network(config, point["bandwidth"], point["workers"] * config.jobs + spare_hosts(system))
+    network = _network(config, point["bandwidth"], point["workers"] * config.jobs + spare_hosts(system, config.jobs))
     up = point["loss"] if config.loss_up is None else config.loss_up
     down = point["loss"] if config.loss_down is None else config.loss_down
     if up or down or not config.topology:
@@ -263,12 +263,12 @@ def _jobs(
     draw = np.random.default_rng(point["seed"])
     occupancy = drawn_blocks(blocks, system, point["workers"], math.ceil(n_elements))
     jobs, every = [], job_workers(network, config.jobs, point["workers"], spare_hosts(system))
-    server = free_seat(system.name, network, [w for workers in every for w in workers]) if system.server else None
-    for workers in every:
+    servers = free_seats(system.name, network, sum(every, ())) if system.server else [None]
+    for number, workers in enumerate(every):
         starts = tuple(draw.uniform(0, jitter, len(workers)).tolist()) if jitter else ()
         sizes = [math.ceil(n_elements)] * config.tensors
         job = aggregation_job(
-            system, network, workers, sizes, server=server, floats=config.floats, starts=starts,
+            system, network, workers, sizes, server=servers[number % len(servers)], floats=config.floats, starts=starts,
             without=config.without, occupancy=occupancy,
         )  # fmt: skip
         jobs.append(job)
