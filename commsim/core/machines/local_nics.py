@@ -42,20 +42,26 @@ def links_to_nics(
     nics : int64[n_rails, n]
         Those NICs; -1 without.
     """
+    links, nics = network.fact(_find_links_to_nics)
+    return links[:, nodes].astype(np.int64), nics[:, nodes].astype(np.int64)
+
+
+def _find_links_to_nics(network: Network) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return both of :func:`links_to_nics` for all nodes."""
     machine, n_nodes = network.machine, network.n_nodes
     nics, rail = rails(network)
     inside = (machine[network.src] == machine[network.dst]) & (machine[network.src] >= 0)
     n_rails = int(rail.max(initial=-1)) + 1
-    links, of = np.empty((n_rails, len(nodes)), np.int64), np.full((n_rails, len(nodes)), -1, np.int64)
+    links, of = np.empty((n_rails, n_nodes), np.int32), np.full((n_rails, n_nodes), -1, np.int32)
     nic_of = np.full(int(machine.max(initial=-1)) + 2, -1, np.int64)  # the last one, of no machine, stays
     for r in range(n_rails):
         start = np.zeros(n_nodes, np.bool_)
         start[nics[rail == r]] = True
         nic_of[:-1] = -1
         nic_of[machine[nics[rail == r]]] = nics[rail == r]
-        of[r] = nic_of[machine[nodes]]
+        of[r] = nic_of[machine]
         for n, some in enumerate((inside & (network.metric != NVLINK_METRIC), inside)):
-            found = levels_from(start, network.src[some], network.dst[some])[nodes]
+            found = levels_from(start, network.src[some], network.dst[some])
             found = np.where(found < 0, n_nodes, found)
             links[r] = np.where(links[r] < n_nodes, links[r], n_nodes + found) if n else found
     return links, of

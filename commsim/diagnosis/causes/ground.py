@@ -14,7 +14,7 @@ from collectives.nccl.launch import VERSION
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware, write_hardware
 from commsim.core.network import NIC, Network
-from commsim.core.network_queries import units
+from commsim.core.network_queries import units, with_rates
 from commsim.core.placement import Placement
 from commsim.nccl.gpu_costs import GpuCosts, costs
 from commsim.nccl.of_network import NcclOptions, setting_of
@@ -130,12 +130,12 @@ class Ground:
     def with_facts(self, **facts: str) -> Ground:
         """Return the ground of machines with other facts."""
         hardware = write_hardware({**self.facts, **facts})
-        return dataclasses.replace(self, network=dataclasses.replace(self.network, hardware=hardware))
+        return dataclasses.replace(self, network=with_rates(self.network, hardware=hardware))
 
     def with_rates(self, links: NDArray[np.bool_], factor: float) -> Ground:
         """Return the ground with some links at a factor of their rate."""
         rates = self.network.bandwidth * np.where(links, factor, 1.0)
-        return dataclasses.replace(self, network=dataclasses.replace(self.network, bandwidth=rates, family=""))
+        return dataclasses.replace(self, network=with_rates(self.network, bandwidth=rates, family=""))
 
 
 def ground_of(launch: NcclLaunch, n_ranks: int) -> Ground:
