@@ -8,7 +8,7 @@ from collectives.nccl.launch import NcclParameters
 from collectives.nccl.rules import chunk_bytes
 from commsim.core.errors import InputError
 from commsim.core.placement import place
-from commsim.nccl.cli.nccl_choices import NcclConfig
+from commsim.nccl.cli.nccl_flags import NcclConfig
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.option_words import WORDS, read_words
 from commsim.nccl.prediction import call_of

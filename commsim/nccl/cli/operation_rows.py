@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from commsim.nccl.tuner_rules import Rule
     from commsim.nccl.tuning_table import Cell
 
-    from .nccl_choices import NcclConfig
+    from .nccl_flags import NcclConfig
 
 # Share of an uncontended time from which it is printed beside a longer one.
 SLOWED = 0.005

@@ -9,7 +9,7 @@ from commsim.core.remark import as_remarks
 from commsim.report.answer import Answer, Lines, Table, remarks
 
 if TYPE_CHECKING:
-    from .nccl_choices import NcclConfig
+    from .nccl_flags import NcclConfig
 
 
 def rules_from_results(config: NcclConfig) -> Answer:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from commsim.profiles.retime import RetimedStep
     from commsim.training.task_graph import Task
 
-    from .workload_calls import WorkloadCallsConfig
+    from .calls_flags import WorkloadCallsConfig
 
 COLUMNS = ["group", "operation", "size", "ranks", "calls", "time", "exposed"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.cli import main
-from commsim.nccl.cli.nccl_choices import OPERATIONS
+from commsim.nccl.cli.nccl_flags import OPERATIONS
 from commsim.nccl.tuner_and_graph_files import read_tuner
 from commsim.nccl.tuner_rules import Rule
 
