@@ -20,6 +20,8 @@ from .routing import Routes, find_routes
 
 # Routes from which on it pays to look for parts.
 LEAST = 2**9
+# Steps for which a node looks at a link of its machine: twice, for distances and for ways, some 8 reads each.
+LOOK_STEPS = 16
 # Ways between nodes and the fabric of networks that differ in rates only, with what keeps the id its own.
 _WAYS: Cache[tuple[dict[Any, Any], Any]] = Cache(8, lambda found: found[1] is not None and len(found[1][0]) <= 2**16)
 __all__ = ["JoinedRoutes", "find_joined_routes", "on_their_own"]
@@ -165,7 +167,9 @@ def _links_to_fabric(
     towards = links_in_rows(network.dst, network.src, network.n_nodes)
     if back:
         away, towards, forwards = towards, away, forwards & ~only_sends(network)
-    with expected_work(network.n_links):
+    n_machines = int(network.machine.max()) + 1
+    inside = network.n_links / n_machines if n_machines else 0.0
+    with expected_work(network.n_links + LOOK_STEPS * len(nodes) * inside):
         first, link, cost, single, begin, path = find_ports(
             nodes, away, towards, network.machine, fabric, forwards, network.metric
         )

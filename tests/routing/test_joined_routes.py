@@ -1,12 +1,15 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
+from commsim.core import jit
 from commsim.core.network import GPU, HOST
 from commsim.core.network_queries import tiers, with_rates
 from commsim.engine.ways.proof_cache import PROOFS
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
-from commsim.routing import pinned
+from commsim.routing import pinned, ports_kernel
 from commsim.routing.joined_routes import find_joined_routes
 from commsim.routing.routing import find_routes
 
@@ -84,3 +87,31 @@ def test_a_network_with_other_rates_has_the_layout_of_the_first_and_latencies_of
     np.testing.assert_allclose(again.each().latency, 3 * first.each().latency)
     alone = find_routes(slower, src[apart], dst[apart], routing="spray")
     np.testing.assert_allclose(again.each().latency, alone.latency)
+
+
+class Counted(np.ndarray):
+    """An array that counts the rows that are read one by one."""
+
+    reads = 0
+
+    def __getitem__(self, key):
+        Counted.reads += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_the_work_of_looking_for_ports_is_not_told_as_less_than_it_is(fabric, monkeypatch):
+    """Each of 8,192 GPUs looks through its machine: told as one look at each link, it was interpreted for 17 s."""
+    found, steps, expected = ports_kernel.find_ports, [], jit.expected_work
+
+    def counted(nodes, away, *more):
+        Counted.reads = 0
+        ports = getattr(found, "py_func", found)(nodes, (*away[:2], away[2].view(Counted)), *more)
+        assert len(nodes) < Counted.reads <= steps[-1]
+        return ports
+
+    monkeypatch.setattr(jit, "expected_work", lambda n, **more: steps.append(n) or expected(n, **more))
+    monkeypatch.setattr(ports_kernel, "find_ports", counted)
+    network = dataclasses.replace(load_network(fabric))  # of which nothing is known yet
+    assert find_joined_routes(network, *pairs_of(network)) is not None
+    assert len(steps) >= 2
