@@ -18,7 +18,7 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.ways.closed_form_proof import ClosedForm
+from commsim.engine.ways.closed_form_proof import ClosedForm, carried
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.nccl.choice import MAX_NAMED, ranges
 from commsim.nccl.interval_remarks import no_interval, of_tables
@@ -220,11 +220,33 @@ class NcclPlan(Plan):
         return dataclasses.replace(Plan.run_of(one, size, wish), in_packets=flags, spread=one.spread, on_paper=on_paper)
 
     def _on_paper(self, run: Run, wish: Wish) -> Result:
-        from commsim.nccl.plans.nccl_closed_form import nccl_time
+        """Predict a single call by the closed form alone, as nccl-tests measures it.
 
+        Raises
+        ------
+        InputError
+            If the costs of the GPUs' primitives or of the network are not known, or a link alone needs longer.
+        """
         if wish.start_jitter or wish.framing is not None:
             raise InputError("NCCL's closed form has neither late starters nor packet headers; use engine flow")
-        return nccl_time(dataclasses.replace(self, paths=run.paths), run.size)
+        name, launch, paths, size = self.schedule.name, self.launch, run.paths, run.size
+        if not isinstance(paths, ClosedFormPaths):
+            raise InputError(f"{name}: {launch.why_links_only(size, self.parameters)}; use engine flow")
+        network, known = paths.network, paths.known
+        time = known.seconds + self.before
+        on_links, on_wire = carried(network, paths.job, paths.proof, size, known.framing)
+        needs = on_links / network.bandwidth
+        if needs.max(initial=0.0) > time:
+            worst = int(needs.argmax())
+            raise InputError(
+                f"{name}: the closed form does not model the fabric: it gives {time * 1e6:.1f} us, but link "
+                f"{network.link_name(worst)} alone needs {needs[worst] * 1e6:.1f} us; use engine flow"
+            )
+        low, high = self.spread
+        return Result(
+            name, launch.operation, "closed-form", self.schedule.n_ranks, size, time, time, on_links, on_wire,
+            interval=(time * low, time * high) if low < high else None,
+        )  # fmt: skip
 
     def checked(self, result: Result) -> Result:
         """Check a result against cuts; in-switch reduction of NVLink SHARP has smaller ones than rings have."""
