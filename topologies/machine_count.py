@@ -70,6 +70,33 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
     return _spec(name, with_count(name, raw, len(nics)))
 
 
+def check_size(fabric: str, called: str) -> None:
+    """Refuse a fabric of machines that says nothing of its size and has none: it would ask for hosts, not for machines.
+
+    Parameters
+    ----------
+    fabric : str
+        What stands after ``@``, with full names of counts; of a file, and of a function of the user's own, all is taken.
+    called : str
+        The machine, as the user wrote it.
+
+    Raises
+    ------
+    InputError
+        If so.
+    """
+    name, raw = split_spec(fabric)
+    if name not in TOPOLOGIES or raw.keys() & {KEY, PER_ALL, *TOPOLOGIES[name].metadata["sized_by"]}:
+        return
+    try:
+        _built(name, raw)
+    except InputError as error:
+        if not str(error).startswith(f"{name} needs "):
+            raise
+        such = _spec(f"{called}@{name}", {**raw, KEY: "2"})
+        raise InputError(f"{called}@{name} needs {KEY}, such as {such}") from None
+
+
 def own_of_machine(machine: str, fabric: str) -> tuple[str, str]:
     """Give a machine the parameters that stand behind its fabric and that only machines have: ``@star:nic=200Gbps``.
 

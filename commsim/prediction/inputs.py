@@ -142,10 +142,11 @@ def _is_of_file(word: str) -> bool:
 def _joined(text: str) -> Network:
     """Build ``MACHINE@FABRIC``."""
     from topologies.hosts.load import load_machine, on_fabric
-    from topologies.machine_count import fabric_of, own_of_machine, with_count
+    from topologies.machine_count import check_size, fabric_of, own_of_machine, with_count
 
     machine, fabric = own_of_machine(*text.partition("@")[::2])
     inside = load_machine(machine)
+    check_size(fabric, machine)
     name = fabric.partition(":")[0].strip()
     if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"]:
         build, raw = TOPOLOGIES[name].build, split_spec(fabric)[1]
