@@ -76,7 +76,7 @@ def check_size(fabric: str, called: str) -> None:
     Parameters
     ----------
     fabric : str
-        What stands after ``@``, with full names of counts; of a file, and of a function of the user's own, all is taken.
+        What stands after ``@``, with full names of counts; of files and own functions all is taken.
     called : str
         The machine, as the user wrote it.
 

@@ -28,6 +28,11 @@ WITH_OLD_WORDS = ("advise", "report", "convert")
 SHOW_ALL = "show_all"
 # Characters of the verbs of a verb that its usage lists.
 MAX_LISTED = 70
+# What stands under all verbs.
+COMPLETION = (
+    "\nTab completes verbs, flags and names of networks after\n"
+    "  pip install 'commsim[complete]'; eval \"$(register-python-argcomplete commsim)\""
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -194,7 +199,7 @@ def _without_verb(argv: list[str], *, is_all: bool = False) -> int:
         f"\n{title}:\n" + "\n".join(_listed(verb, verbs[verb], width) for verb in group if verb in verbs)
         for title, group in groups.items()
     )
-    others = "" if is_all else f"\n`commsim help all` lists all {len(verbs)} verbs by subject."
+    others = COMPLETION if is_all else f"\n`commsim help all` lists all {len(verbs)} verbs by subject."
     parser = Parser(
         prog="commsim",
         usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB | all]",

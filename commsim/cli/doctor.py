@@ -48,7 +48,7 @@ PACKAGES = {
     "protobuf": "schedule, workload import, export: Chakra traces (extra chakra)",
     "perfetto": "trace FILE.pftrace (extra perfetto)",
     "pandas": "data frames in Python (extra frames)",
-    "argcomplete": "completion in bash, zsh and fish (extra complete)",
+    "argcomplete": 'completion: eval "$(register-python-argcomplete commsim)" (extra complete)',
 }
 
 

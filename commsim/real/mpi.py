@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from commsim.core.compiling.notices import RANK_VARIABLES
 from commsim.core.errors import BackendError
+from commsim.core.extras import needs
 from commsim.core.spec import is_whole
 
 from .huge_pages import huge_zeros
@@ -50,7 +51,7 @@ def find_mpiexec() -> str:
     beside = Path(sys.executable).with_name("mpiexec")
     program = str(beside) if beside.exists() else shutil.which("mpiexec")
     if program is None:
-        raise BackendError("mpiexec is not found; install commsim[mpich], or an MPI")
+        raise BackendError(needs("mpiexec is not found", "mpich", ", or install an MPI"))
     return program
 
 
@@ -68,7 +69,8 @@ def load_mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BackendError(f"MPI cannot be loaded ({reason}); install commsim[mpich], or mpi4py and an MPI") from None
+        what, otherwise = f"MPI cannot be loaded ({reason})", ", or install mpi4py and an MPI"
+        raise BackendError(needs(what, "mpich", otherwise)) from None
     if launched_size() > 1 and MPI.COMM_WORLD.Get_size() == 1:
         raise BackendError(
             f"mpirun started {launched_size()} processes, but the MPI that mpi4py has loaded sees only 1: "

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError
+from commsim.core.extras import needs
 
 from .huge_pages import huge_zeros
 from .rendezvous import Rendezvous, meet
@@ -28,7 +29,7 @@ def load_torch() -> Any:
         import torch.distributed
     except (ImportError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BackendError(f"torch cannot be loaded ({reason}); install commsim[torch]") from None
+        raise BackendError(needs(f"torch cannot be loaded ({reason})", "torch")) from None
     if not torch.distributed.is_available():
         raise BackendError(f"torch {torch.__version__} was built without torch.distributed")
     return torch

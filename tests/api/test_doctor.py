@@ -92,3 +92,14 @@ def test_this_machine_passes_the_deep_look(commsim):
     found = {r["what"]: r["found"] for r in commsim.results("doctor", "--deep")["results"]}
     assert found["predictions"] == "20 equal their closed forms"
     assert found["interpreted"] == "24 answers equal, bit by bit"
+
+
+def test_messages_about_extras_have_the_command_that_installs_them():
+    root = Path(package.__file__).parent
+    told = [path.name for path in root.rglob("*.py") if re.search(r"install commsim\[", path.read_text("utf-8"))]
+    assert told == []
+
+
+def test_doctor_has_the_line_for_completion(commsim):
+    why = {r["what"]: r["for"] for r in commsim.results("doctor")["results"]}
+    assert 'eval "$(register-python-argcomplete commsim)"' in why["argcomplete"]

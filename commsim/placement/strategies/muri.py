@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
+from commsim.core.extras import needs
 from commsim.training.sharing.periodic import PeriodicJob
 
 from . import placement_strategy
@@ -156,7 +157,7 @@ def match(n: int, worth: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp
     except ImportError:
-        raise BackendError("groups are matched by SciPy: install commsim[opt]") from None
+        raise BackendError(needs("groups are matched by SciPy", "opt")) from None
     edges = sorted(worth)
     touches: NDArray[np.float64] = np.zeros((n, len(edges)))
     for column, (a, b) in enumerate(edges):

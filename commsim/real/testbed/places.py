@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import BackendError, InputError
+from commsim.core.extras import told_extra
 from commsim.core.files.store import read_network, save
 from commsim.core.network import Network
 
@@ -162,7 +163,7 @@ def lacking() -> str:
     if not _is_root():
         return NEEDS_ROOT
     if importlib.util.find_spec("pyroute2") is None:
-        return "pyroute2 is missing; install commsim[testbed]"
+        return told_extra("pyroute2")
     missing = [f"{program} (package {package})" for program, package in PROGRAMS.items() if not shutil.which(program)]
     if missing:
         return f"{', '.join(missing)} missing here"

@@ -146,7 +146,7 @@ def test_a_missing_library_gets_one_line(tmp_path: Path, backend: str) -> None:
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("commsim ")]
     assert len(lines) == 1, done.stderr
-    assert "cannot be loaded (it is not there); install commsim[" in lines[0]
+    assert "cannot be loaded (it is not there): pip install 'commsim[" in lines[0]
 
 
 @pytest.mark.mpi

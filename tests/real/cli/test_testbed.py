@@ -31,7 +31,7 @@ def test_status_needs_no_root(commsim, nobody):
 def test_a_missing_package_is_named(commsim, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert "pyroute2 is missing; install commsim[testbed]" in commsim.refuses("testbed", "up", STAR)
+    assert "pyroute2 is missing: pip install 'commsim[testbed]'" in commsim.refuses("testbed", "up", STAR)
 
 
 def test_missing_programs_are_named_with_their_packages(commsim, monkeypatch, tmp_path):
