@@ -144,6 +144,10 @@ class Questions(Flags):
     jobs: str | None = flag(
         metavar="FILE", help="jobs and background traffic that share the network: TOML with [[job]] and [[background]]"
     )
+    beside: tuple[str, ...] = repeated(
+        metavar="FROM:TO=SIZE", help="traffic beside the collective: each host of FROM sends SIZE to those of TO, such "
+        "as h[0-3]:h4=1G to a store; repeatable",
+    )  # fmt: skip
     work: str | None = flag(
         metavar="NAME:...", help="work of an extension by its name, such as traffic:incast:senders=8, in place of a "
         "collective",
@@ -187,6 +191,8 @@ class RunConfig(RunOutputs, Questions, FaultsInTime, PlayConfig):
         """
         if self.jobs is not None:
             return "jobs"
+        if self.beside:
+            return "beside"
         if self.operation is None:
             return ""
         from commsim.prediction.collective_names import LIBRARIES

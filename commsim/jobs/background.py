@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.prediction.node_lists import ranks_named
 
 from .job_entries import Background
 
@@ -62,7 +63,8 @@ def draw_messages(network: Network, background: tuple[Background, ...], seed: in
         If there are fewer than two hosts, more senders than hosts, or too many messages to simulate one by one.
     """
     rng = np.random.default_rng([seed, 1])
-    drawn = [_poisson(network, b, rng) if b.kind == "poisson" else _incast(network, b, rng) for b in background]
+    draw = {"poisson": _poisson, "incast": _incast, "send": _send}
+    drawn = [draw[b.kind](network, b, rng) for b in background]
     src, dst, size, start = (np.concatenate([part[k] for part in drawn]) if drawn else np.empty(0) for k in range(4))
     of = np.repeat(np.arange(len(drawn)), [len(part[3]) for part in drawn])
     order = np.argsort(start, kind="stable")
@@ -113,6 +115,29 @@ def _incast(network: Network, b: Background, rng: np.random.Generator) -> Drawn:
     chosen = np.array([rng.choice(hosts, b.senders + 1, replace=False) for _ in starts])
     dst = np.repeat(chosen[:, 0], b.senders)
     return chosen[:, 1:].ravel(), dst, np.full(len(dst), b.size or 0.0), np.repeat(starts, b.senders)
+
+
+def _send(network: Network, b: Background, rng: np.random.Generator) -> Drawn:  # noqa: ARG001 - nothing is drawn
+    senders, receivers = (_named(network, text) for text in (b.source, b.target))
+    src, dst = (pairs.ravel() for pairs in np.meshgrid(senders, receivers, indexing="ij"))
+    if both := sorted({network.nodes[node] for node in src[src == dst].tolist()}):
+        raise InputError(f"background: {both[0]} sends to itself: name it on one side only")
+    starts = np.arange(0.0, b.until, b.every) if b.every else np.zeros(1)
+    if len(starts) * len(src) > MAX_MESSAGES:
+        raise InputError(f"background of {len(starts) * len(src)} messages, but one run takes {MAX_MESSAGES}")
+    size = np.full(len(starts) * len(src), (b.size or 0.0) / len(receivers))
+    return np.tile(src, len(starts)), np.tile(dst, len(starts)), size, np.repeat(starts, len(src))
+
+
+def _named(network: Network, text: str) -> NDArray[np.int64]:
+    try:
+        nodes = ranks_named(text, network)
+    except InputError:
+        nodes = None
+    if nodes is None:
+        first, last = (network.nodes[network.endpoints[i]] for i in (0, -1))
+        raise InputError(f"background: from and to must name hosts, {first} to {last}, or machines, got {text!r}")
+    return np.asarray(nodes, np.int64)
 
 
 def _hosts(network: Network, least: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from commsim.core.files.whole_files import read_tree
 from commsim.core.operations import OPERATIONS
 from commsim.core.operations import operation as known_operation
 from commsim.core.registry import usual_spelling
-from commsim.core.units import parse_bandwidth, parse_size, parse_time
+from commsim.core.units import parse_bandwidth, parse_nccl_size, parse_size, parse_time
 from commsim.engine.flow_job import number_of
 from commsim.packets.packet_options import FABRIC, SPRAYING, TRANSPORT, checked_packets
 from commsim.prediction.collective_names import require_operation, spelled_out
@@ -26,7 +26,7 @@ MAX_LOAD = 1.0
 OWN = ("preset", *TRANSPORT, *SPRAYING, "buffer", "ecn_min", "ecn_max", "ecn_probability")
 # Flags of a run that have another name than the option.
 OF_RUN = {"pause_at": "--pause", "resume_at": "--pause", "alpha": "--buffer-alpha"}
-__all__ = ["read_composition"]
+__all__ = ["read_beside", "read_composition"]
 
 
 def read_composition(path: str | Path) -> Composition:
@@ -114,7 +114,9 @@ def _numbers(entry: TableFields, key: str) -> tuple[int, ...]:
 
 
 def _background(entry: TableFields) -> Background:
-    kind = entry.one_of("kind", ("poisson", "incast"))
+    kind = entry.one_of("kind", ("poisson", "incast", "send"))
+    if kind == "send":
+        return _sent(entry)
     until, priority = _positive(entry, "until", parse_time, None), entry.whole("priority", default=0)
     if kind == "poisson":
         load = entry.number("load")
@@ -131,6 +133,34 @@ def _background(entry: TableFields) -> Background:
         )
     entry.finish()
     return background
+
+
+def _sent(entry: TableFields) -> Background:
+    size = _positive(entry, "size", parse_size, None)
+    until, every = (_positive(entry, key, parse_time, None) if key in entry else 0.0 for key in ("until", "every"))
+    if bool(until) != bool(every):
+        entry.fail("every" if every else "until", "goes with until and every, both: without them hosts send once")
+    background = Background(
+        "send", until, size=size, every=every, priority=entry.whole("priority", default=0), packets=_packets(entry),
+        source=entry.text("from"), target=entry.text("to"),
+    )  # fmt: skip
+    entry.finish()
+    return background
+
+
+def read_beside(text: str) -> Background:
+    """Read ``FROM:TO=SIZE``, such as ``h[0-3]:h4=1GiB``: each host of FROM sends that much to the hosts of TO.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    hosts, equals, size = text.rpartition("=")
+    source, colon, target = hosts.partition(":")
+    if not (equals and colon and source.strip() and target.strip()):
+        raise InputError(f"--beside takes FROM:TO=SIZE, such as h[0-3]:h4=1GiB, got {text!r}")
+    return Background("send", 0.0, size=float(parse_nccl_size(size, "--beside")), source=source, target=target)
 
 
 def _packets(entry: TableFields) -> dict[str, Any] | None:

@@ -58,16 +58,20 @@ class Background:
 
     Parameters
     ----------
-    kind : {"poisson", "incast"}
-        Messages between random hosts at random times; or from several hosts at once to one of them.
+    kind : {"poisson", "incast", "send"}
+        Messages between random hosts at random times; from several hosts at once to one of them; or from hosts that
+        are named to others, as those of a job and of a store are.
     until : float, s
         The last begins before.
     load : float
         Load of a Poisson process: mean share of what hosts can send.
     size : float or None, bytes
-        Size of each message; None draws sizes of a web search's traffic.
+        Size of each message; None draws sizes of a web search's traffic. Of hosts that are named, what each sends in
+        all, in equal parts to all receivers.
     senders, every : int, float
         Incast: number of hosts that send, and the time between two of them, s.
+    source, target : str
+        Names of the hosts that send and receive, as ``--placement`` takes them.
     priority : int
         Same as in :class:`JobEntry`.
     packets : mapping of str to value, optional
@@ -82,6 +86,8 @@ class Background:
     every: float = 0.0
     priority: int = 0
     packets: Mapping[str, Any] | None = None
+    source: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
