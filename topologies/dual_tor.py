@@ -9,7 +9,7 @@ from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 from .switch_ports import LeafUp
-from .uplinks import CableOptions, Tier
+from .uplinks import CableOptions, Tier, by_tier
 
 
 @topology(sized_by=("hosts_per_rack", "n_racks"))
@@ -24,6 +24,7 @@ def dual_tor(
     latency: Seconds = LINK_LATENCY,
     switch_ports: int | None = None,
     n_hosts: int | None = None,
+    uplink_latency: Seconds | None = None,
 ) -> Network:
     """Dual ToR: every host is cabled to the two top-of-rack switches of its rack, and these to every spine.
 
@@ -47,6 +48,8 @@ def dual_tor(
         Ports of each switch; as of ``leaf_spine``.
     n_hosts : int, optional
         Number of all hosts, if the last rack is not full; by default all are.
+    uplink_latency : float, s, optional
+        Latency of each cable between a switch of a rack and a spine; by default that of the hosts' links.
 
     Returns
     -------
@@ -82,4 +85,5 @@ def dual_tor(
     rate = np.tile(np.repeat([bandwidth, up.rate], [2 * n_hosts, n_uplinks]), 2)
     names = node_names(h=n_hosts, tor=n_tors, spine=n_spines)
     nodes = kinds(n_hosts, n_tors + n_spines)
-    return Network("dual_tor", names, nodes, src, dst, rate, latency, left_out=up.left_out)
+    delay = by_tier([2 * n_hosts, n_uplinks], latency, uplink_latency)
+    return Network("dual_tor", names, nodes, src, dst, rate, delay, left_out=up.left_out)

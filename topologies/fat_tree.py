@@ -9,7 +9,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_buildable, topology
-from .uplinks import CableOptions, Tier, lay
+from .uplinks import CableOptions, Tier, by_tier, lay
 
 
 @topology(sized_by=("k",))
@@ -21,6 +21,8 @@ def fat_tree(
     pod_oversubscription: Ratio | None = None,
     uplink_bandwidth: Bandwidth | None = None,
     pod_uplink_bandwidth: Bandwidth | None = None,
+    uplink_latency: Seconds | None = None,
+    pod_uplink_latency: Seconds | None = None,
 ) -> Network:
     """Three-tier fat tree of k-port switches: k pods, k^3/4 hosts, full bisection bandwidth unless tapered.
 
@@ -37,6 +39,10 @@ def fat_tree(
         tree: it has fewer cables, and aggregation (core) switches that would get none are left out. By default 1.
     uplink_bandwidth, pod_uplink_bandwidth : float, bytes/s, optional
         Bandwidth of each cable up from an edge (aggregation) switch, one way; by default that of a link below.
+    uplink_latency : float, s, optional
+        Latency of each cable between edge and aggregation switches; by default that of the hosts' links.
+    pod_uplink_latency : float, s, optional
+        Latency of each cable between aggregation and core switches; by default that of the cables below it.
 
     Returns
     -------
@@ -79,4 +85,5 @@ def fat_tree(
     rate = np.tile(np.repeat([bandwidth, up.rate, top.rate], n_cables), 2)
     missing = [f"{one.left_out} of a {where}" for one, where in ((up, "pod"), (top, "group")) if one.left_out]
     nodes = kinds(n_hosts, len(names) - n_hosts)
-    return Network("fat_tree", names, nodes, src, dst, rate, latency, left_out=", ".join(missing))
+    delay = by_tier(n_cables, latency, uplink_latency, pod_uplink_latency)
+    return Network("fat_tree", names, nodes, src, dst, rate, delay, left_out=", ".join(missing))

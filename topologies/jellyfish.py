@@ -10,6 +10,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
+from .uplinks import by_tier
 
 _ROUNDS = 20  # of swaps that each touch most cables: by then nothing is left of the regular start
 
@@ -23,6 +24,7 @@ def jellyfish(
     bandwidth: Bandwidth = LINK_BANDWIDTH,
     uplink_bandwidth: Bandwidth | None = None,
     latency: Seconds = LINK_LATENCY,
+    uplink_latency: Seconds | None = None,
 ) -> Network:
     """Jellyfish: a random regular graph of switches, connected, without parallel cables.
 
@@ -43,6 +45,8 @@ def jellyfish(
         Bandwidth of each link between switches; by default that of the hosts.
     latency : float, s
         Latency of each link.
+    uplink_latency : float, s, optional
+        Latency of each cable between switches; by default that of the hosts' links.
 
     Returns
     -------
@@ -73,8 +77,9 @@ def jellyfish(
     )
     between = bandwidth if uplink_bandwidth is None else uplink_bandwidth
     rate = np.tile(np.repeat([bandwidth, between], [n_hosts, cable.shape[1]]), 2)
+    delay = by_tier([n_hosts, cable.shape[1]], latency, uplink_latency)
     names = node_names(h=n_hosts, switch=n_switches)
-    return Network("jellyfish", names, kinds(n_hosts, n_switches), src, dst, rate, latency)
+    return Network("jellyfish", names, kinds(n_hosts, n_switches), src, dst, rate, delay)
 
 
 def _random_regular(n: int, degree: int, rng: np.random.Generator) -> NDArray[np.int64]:

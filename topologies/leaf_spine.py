@@ -9,7 +9,7 @@ from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 from .switch_ports import LEAVES, LeafUp
-from .uplinks import CableOptions, Tier
+from .uplinks import CableOptions, Tier, by_tier
 
 
 @topology(sized_by=("hosts_per_leaf", "n_leaves"))
@@ -24,6 +24,7 @@ def leaf_spine(
     latency: Seconds = LINK_LATENCY,
     switch_ports: int | None = None,
     n_hosts: int | None = None,
+    uplink_latency: Seconds | None = None,
 ) -> Network:
     """Leaf-spine: a two-tier folded Clos, every leaf cabled to every spine.
 
@@ -53,6 +54,8 @@ def leaf_spine(
         Ports of each switch, such as 64; a network that needs switches with more is refused. By default any number.
     n_hosts : int, optional
         Number of all hosts, if the last leaf is not full; by default all are.
+    uplink_latency : float, s, optional
+        Latency of each cable between leaf and spine; by default that of the hosts' links.
 
     Returns
     -------
@@ -85,4 +88,5 @@ def leaf_spine(
     rate = np.tile(np.repeat([bandwidth, up.rate], [n_hosts, n_uplinks]), 2)
     names = node_names(h=n_hosts, leaf=n_leaves, spine=up.n_above)
     nodes = kinds(n_hosts, n_leaves + up.n_above)
-    return Network("leaf_spine", names, nodes, src, dst, rate, latency, left_out=up.left_out)
+    delay = by_tier([n_hosts, n_uplinks], latency, uplink_latency)
+    return Network("leaf_spine", names, nodes, src, dst, rate, delay, left_out=up.left_out)

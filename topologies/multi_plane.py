@@ -27,6 +27,7 @@ def multi_plane(
     latency: Seconds = LINK_LATENCY,
     switch_ports: int | None = None,
     n_hosts: int | None = None,
+    uplink_latency: Seconds | None = None,
 ) -> Network:
     """Multi-plane: `n_planes` separate leaf-spines that share nothing but the hosts, which have a port in each.
 
@@ -51,6 +52,8 @@ def multi_plane(
         Ports of each switch; as of ``leaf_spine``.
     n_hosts : int, optional
         Number of all hosts, if the last leaves are not full; by default all are.
+    uplink_latency : float, s, optional
+        Latency of each cable between leaf and spine; by default that of the hosts' links.
 
     Returns
     -------
@@ -79,7 +82,7 @@ def multi_plane(
     n_spines = up.n_above
     plane = leaf_spine(
         n_leaves, n_spines, leaves.per_leaf, bandwidth, up.rate, uplinks_per_spine=up.per_pair, latency=latency,
-        n_hosts=n_hosts,
+        n_hosts=n_hosts, uplink_latency=uplink_latency,
     )  # fmt: skip
     n_switches = n_planes * (n_leaves + n_spines)
     require_buildable("multi_plane", n_hosts + n_switches, n_planes * plane.n_links)
@@ -90,9 +93,9 @@ def multi_plane(
         return np.where(end < n_hosts, end, end + shift).reshape(n_planes, 2, -1).swapaxes(0, 1).ravel()
 
     names = {f"plane{i}_{tier}": n for i in range(n_planes) for tier, n in (("leaf", n_leaves), ("spine", n_spines))}
-    rate = np.repeat(plane.bandwidth.reshape(2, 1, -1), n_planes, axis=1).ravel()
+    rate, delay = (np.repeat(of.reshape(2, 1, -1), n_planes, axis=1).ravel() for of in (plane.bandwidth, plane.latency))
     missing = f"{up.left_out} in each plane" if up.left_out else ""
     return Network(
         "multi_plane", node_names(h=n_hosts, **names), kinds(n_hosts, n_switches),
-        in_every_plane(plane.src), in_every_plane(plane.dst), rate, latency, left_out=missing,
+        in_every_plane(plane.src), in_every_plane(plane.dst), rate, delay, left_out=missing,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_LATENCY, require_at_least, require_buildable, topology
 from .switch_ports import RAILS, fewest_above, fitting_group, require_ports
-from .uplinks import CableOptions, Cables, Tier, lay
+from .uplinks import CableOptions, Cables, Tier, by_tier, lay
 
 # Machines under one set of leaves, at most: a scalable unit of DGX H100, whose leaves have 64 ports, half of them down.
 UNIT = 32
@@ -39,6 +39,8 @@ def rail_optimized(
     pod_uplink_bandwidth: Bandwidth | None = None,
     uplinks_per_core: int | None = None,
     switch_ports: int | None = None,
+    uplink_latency: Seconds | None = None,
+    pod_uplink_latency: Seconds | None = None,
 ) -> Network:
     """Rail-optimised: in a group of machines, the i-th NICs share the i-th leaf; spines join the leaves.
 
@@ -89,6 +91,10 @@ def rail_optimized(
     switch_ports : int, optional
         Ports of each switch, such as 64. Spines are then as few as have ports for all cables, unless their number is
         given, and a network that needs switches with more ports is refused. By default any number.
+    uplink_latency : float, s, optional
+        Latency of each cable between leaf and spine; by default that of the hosts' links.
+    pod_uplink_latency : float, s, optional
+        Latency of each cable between spine and core switches; by default that of the cables below it.
 
     Returns
     -------
@@ -151,7 +157,8 @@ def rail_optimized(
     )
     fabric = Network(
         "rail_optimized", node_names(h=n_ports, **n_switches), kinds(n_ports, sum(n_switches.values())), src, dst,
-        np.tile(np.repeat([rate, leaf_up.rate, spine_up.rate], [len(cable), len(up), len(top)]), 2), latency,
+        np.tile(np.repeat([rate, leaf_up.rate, spine_up.rate], [len(cable), len(up), len(top)]), 2),
+        by_tier([len(cable), len(up), len(top)], latency, uplink_latency, pod_uplink_latency),
         left_out=", ".join(filter(None, (leaf_up.left_out, spine_up.left_out))),
     )  # fmt: skip
     return attach_machines(fabric, machine)

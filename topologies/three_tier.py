@@ -9,7 +9,7 @@ from commsim.core.units import Bandwidth, Ratio, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 from .switch_ports import fewest_above, require_count_of_ports, require_ports
-from .uplinks import CableOptions, Tier, lay
+from .uplinks import CableOptions, Tier, by_tier, lay
 
 
 @topology(sized_by=("hosts_per_rack", "racks_per_pod", "n_pods"))
@@ -28,6 +28,8 @@ def three_tier(
     uplinks_per_core: int | None = None,
     latency: Seconds = LINK_LATENCY,
     switch_ports: int | None = None,
+    uplink_latency: Seconds | None = None,
+    pod_uplink_latency: Seconds | None = None,
 ) -> Network:
     """Three tiers: every rack is cabled to every switch of its pod, every pod switch to every core switch.
 
@@ -54,6 +56,10 @@ def three_tier(
         Latency of each link; two links lie between hosts of one rack, four inside a pod, six between pods.
     switch_ports : int, optional
         Ports of each switch, such as 64; a network that needs switches with more is refused. By default any number.
+    uplink_latency : float, s, optional
+        Latency of each cable between a rack and its pod switches; by default that of the hosts' links.
+    pod_uplink_latency : float, s, optional
+        Latency of each cable between pod and core switches; by default that of the cables below it.
 
     Returns
     -------
@@ -111,4 +117,5 @@ def three_tier(
     names = node_names(h=len(host), rack=n_racks, pod=n_switches, core=top.n_above)
     rate = np.tile(np.repeat([bandwidth, up.rate, top.rate], n_links.astype(int)), 2)
     missing = ", ".join(filter(None, (up.left_out, top.left_out)))
-    return Network(name, names, kinds(len(host), len(names) - len(host)), src, dst, rate, latency, left_out=missing)
+    delay = by_tier(n_links.tolist(), latency, uplink_latency, pod_uplink_latency)
+    return Network(name, names, kinds(len(host), len(names) - len(host)), src, dst, rate, delay, left_out=missing)

@@ -9,10 +9,14 @@ its ratio is within ``NEAR`` of the one asked for, and 1:1 never gets fewer cabl
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.units import count_text, format_bandwidth
@@ -144,6 +148,20 @@ def lay(tier: Tier, capacity: float, port: float, options: CableOptions, *, is_f
     missing = 0 if options.n_above is None else options.n_above - n_above
     above = f"{tier.above}es" if tier.above.endswith("ch") else f"{tier.above}s"
     return Cables(n_above, per_pair, rate, f"{missing} of {options.n_above} {above}" if missing else "")
+
+
+def by_tier(n_cables: Sequence[int], *latencies: float | None) -> NDArray[np.float64]:
+    """Return the latency of each link, s: those of one way tier by tier, and then those of the other.
+
+    Parameters
+    ----------
+    n_cables : sequence of int
+        Cables of each tier, the hosts' first.
+    *latencies : float or None, s
+        Latency of each tier's cables; None is that of the tier below.
+    """
+    of_tiers = [*itertools.accumulate(latencies, lambda below, own: below if own is None else own)]
+    return np.tile(np.repeat(np.array(of_tiers, np.float64), n_cables), 2)
 
 
 def _refuse_another(tier: Tier, ports: float, ratio: float, counts: tuple[int, int]) -> None:
