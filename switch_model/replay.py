@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.jit import Records
 from switch_model.bfloat16 import BFLOAT16_ROUNDING
 from switch_model.payload import Payload
 from switch_model.slot_sequence import LOG_ROW, REASONS
@@ -95,7 +95,7 @@ class ValuePass:
         sums = {"wrap": np.int32, "saturate": np.int64, "float": np.float64}[system.arithmetic]
         self._registers = np.zeros((n_registers, k), payload.values.dtype)  # pages that nothing touches are not mapped
         self._depth_in = np.zeros(n_registers, np.int32)
-        self._receipts: NDArray[Any] = np.full(
+        self._receipts: Records = np.full(
             int(self._workers["n_chunks"].sum()), NEVER, np.int16 if k < 2**15 else np.int32
         )
         self._expected, self._starts = np.zeros(k, sums), np.zeros(payload.n_workers, np.int64)
@@ -105,7 +105,7 @@ class ValuePass:
         self._n_rows = self._added = self._depth = 0
         self._cpu_s = 0.0
 
-    def carry_out(self, log: NDArray[Any], n_messages: int, held: NDArray[np.int32] = NOTHING) -> None:
+    def carry_out(self, log: Records, n_messages: int, held: NDArray[np.int32] = NOTHING) -> None:
         """Carry out a piece of the log, which follows those before it.
 
         Parameters
@@ -156,7 +156,7 @@ class ValuePass:
         gone = int(kept.min(initial=len(message)))
         self._first, self._message = self._first + gone, message[gone:].copy()
 
-    def _take_back(self, message: NDArray[Any]) -> None:
+    def _take_back(self, message: Records) -> None:
         """Take back the buffers of messages that were held, and that no row will take."""
         unread = (message["place"] >= 0) & (message["readers"] == 0)
         n = int(unread.sum())
@@ -182,15 +182,16 @@ class ValuePass:
         return Replay(exact, n_wrong, n_missing, wrong, missing, self._added, len(self._buffers), self._cpu_s)
 
 
-def _longer(table: NDArray[Any], n: int) -> NDArray[Any]:
+def _longer(table: Records, n: int) -> Records:
     longer = np.zeros((n, *table.shape[1:]), table.dtype)
     longer[: len(table)] = table
     return longer
 
 
-def _tables(payload: Payload, elements: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _tables(payload: Payload, elements: int) -> tuple[Records, NDArray[np.int64]]:
     """Rows of the workers, and the bounds of the chunks of all jobs one after the other."""
-    rows, per_job = np.zeros(payload.n_workers, WORKER_ROW), np.diff(payload.first_worker)
+    rows: Records = np.zeros(payload.n_workers, WORKER_ROW)
+    per_job = np.diff(payload.first_worker)
     rows["base"], rows["offset"], rows["span"] = payload.base, payload.offset, payload.span
     bounds = [payload.bounds(job, elements) for job in range(len(per_job))]
     lengths = np.array([len(b) for b in bounds])
@@ -202,14 +203,14 @@ def _tables(payload: Payload, elements: int) -> tuple[NDArray[Any], NDArray[np.i
     return rows, np.concatenate(bounds)
 
 
-def _slack(workers: NDArray[Any], roundings: int) -> float:
+def _slack(workers: Records, roundings: int) -> float:
     most = int((workers["end"] - workers["first"]).max())
     of_sums = (most - 1) * float(np.finfo(np.float32).eps)
     return of_sums + ((1 + BFLOAT16_ROUNDING) ** roundings - 1) * (1 + of_sums)
 
 
 def _account(
-    workers: NDArray[Any], bounds: NDArray[np.int64], receipts: NDArray[Any]
+    workers: Records, bounds: NDArray[np.int64], receipts: Records
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Elements that are wrong and that are missing, of each worker."""
     wrong, missing = np.zeros(len(workers), np.int64), np.zeros(len(workers), np.int64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.data_order.dependencies import Dependencies
 from commsim.core.errors import InputError
-from commsim.core.jit import expected_work
+from commsim.core.jit import Records, expected_work
 from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
 from commsim.core.placement import joined
@@ -24,7 +24,7 @@ from .flow_tables import lay_out_connections, lay_out_flows
 from .job_connections import STEPS, JobConnections
 from .message_costs import cases_of, readers_of
 
-Table = NDArray[Any]
+Table = Records
 # Transfers whose tables take tens of megabytes.
 MANY = 1 << 18
 JobTables = tuple[

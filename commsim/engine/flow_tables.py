@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import expected_work
+from commsim.core.jit import Records, expected_work
 from commsim.core.network import Network
 from commsim.routing.crossings.route_links_kernel import (
     RouteLinks,
@@ -21,7 +21,7 @@ from commsim.routing.routing import Routes
 
 from .flow_state import CONNECTION_ROW, FLOW_ROW, FlowLinks
 
-Table = NDArray[Any]
+Table = Records
 # Steps of the kernels for each link of a route, or more.
 STEPS = 20
 
@@ -100,7 +100,7 @@ def lay_out_flows(
     _append(flow_link, free, capped, first_cap + np.arange(len(capped)), 1.0)
     _append(flow_link, free, everyone, n_links + nodes[:, 1], 1.0)
 
-    flow = np.zeros(2 * n_connections, FLOW_ROW)
+    flow: Table = np.zeros(2 * n_connections, FLOW_ROW)
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
     flow["port"][:n_connections] = data[:n_connections] + ports
     flow["port"][n_connections:] = bounds[n_connections + 1 :] - 1
@@ -172,7 +172,7 @@ def lay_out_connections(
         Tables that :func:`lay_out_flows` returns.
     """
     n_connections, (flow, flow_link, capacity) = len(nodes), tables
-    connection = np.zeros(n_connections, CONNECTION_ROW)
+    connection: Table = np.zeros(n_connections, CONNECTION_ROW)
     end = np.cumsum(n_transfers)
     connection["next"] = connection["receive"] = connection["arrived"] = end - n_transfers
     connection["end"] = end

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
 from commsim.core.network import Network
 from commsim.routing.routing import Routes
 
@@ -17,7 +18,7 @@ from .flow_tables import lay_out_connections, lay_out_flows
 
 # Part by which a rate of a job's own has to be below the link's to be a limit of its own.
 SLACK = 1e-12
-Table = NDArray[Any]
+Table = Records
 Tables = tuple[Table, FlowLinks, NDArray[np.float64]]
 __all__ = ["OwnCosts", "with_own_costs"]
 
@@ -92,7 +93,8 @@ def with_own_costs(network: Network, own: Sequence[OwnCosts], tables: Tables, co
 
 def _parts(flow: Table, flow_links: NDArray[np.intp], of: NDArray[np.int32]) -> NDArray[np.intp]:
     """Return which flow links are before the data's (0), of the data and the port (1), and after the port (2)."""
-    return (flow_links >= flow["data"][of]).astype(np.intp) + (flow_links >= flow["port"][of])
+    parts: NDArray[np.intp] = (flow_links >= flow["data"][of]).astype(np.intp) + (flow_links >= flow["port"][of])
+    return parts
 
 
 def _sorted(flow: Table, columns: Sequence[Table], part: NDArray[np.intp]) -> tuple[Table, FlowLinks]:

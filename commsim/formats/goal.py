@@ -217,7 +217,7 @@ def _rank_bytes(ops: tuple[RankOperation, ...]) -> bytes:
         for lists, waited in ((finish, op.after), (start, op.after_start)):
             for j in waited:
                 lists[j].append(i)
-    nodes = np.zeros(len(ops), _NODE)
+    nodes: Records = np.zeros(len(ops), _NODE)
     for name in ("kind", "peer", "size", "tag", "cpu", "nic"):
         nodes[name] = [getattr(op, name) for op in ops]
     stage = np.array([op.stage for op in ops], "<u4")
@@ -229,7 +229,8 @@ def _rank_bytes(ops: tuple[RankOperation, ...]) -> bytes:
     nodes["start"] = nodes["finish"] + nodes["n_finish"]
     roots = np.flatnonzero(nodes["n_waits"] == 0).astype("<u4")
     lists_ = np.array([k for a, b in zip(finish, start, strict=True) for k in (*a, *b)], "<u4")
-    return struct.pack("<II", len(ops), len(roots)) + roots.tobytes() + nodes.tobytes() + lists_.tobytes()
+    counts = struct.pack("<II", len(ops), len(roots))
+    return b"".join((counts, roots.tobytes(), nodes.tobytes(), lists_.tobytes()))
 
 
 def read_goal_binary(path: str | Path) -> Programs:
@@ -276,7 +277,7 @@ def _read_part(part: memoryview, where: str) -> tuple[RankOperation, ...]:
     if n > MAX_OPS:
         raise InputError(f"{where}: more than {MAX_OPS} operations")
     roots = np.frombuffer(part, "<u4", n_roots, 8)
-    nodes = np.frombuffer(part, _NODE, n, 8 + 4 * n_roots)
+    nodes: Records = np.frombuffer(part, _NODE, n, 8 + 4 * n_roots)
     lists = np.frombuffer(part, "<u4", offset=lists_at)
     _check(nodes, roots, lists, where)
     after: list[list[int]] = [[] for _ in range(n)]

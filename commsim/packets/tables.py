@@ -171,7 +171,8 @@ def _links(
 def _streams(laid: PacketLayout, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
     work = laid.work
-    stream, hops = np.zeros(0, s.STREAM_ROW), np.zeros(0, np.int64)
+    stream: s.Rows = np.zeros(0, s.STREAM_ROW)
+    hops = np.zeros(0, np.int64)
     if work.routes:
         n, before = len(work.routes[0].first) - 1, 0
         stream = np.zeros((2, len(work.flow)), s.STREAM_ROW)  # tasks take no links
@@ -181,7 +182,7 @@ def _streams(laid: PacketLayout, of_jobs: AggregationRows) -> tuple[s.Rows, s.Ro
         stream["owner"], stream["priority"] = np.arange(len(work.flow)), work.flow["rank"]
         stream, hops = stream.ravel(), np.concatenate([way.link for way in work.routes]).astype(np.int64)
     stream, hops = np.concatenate((stream, of_jobs.stream)), np.concatenate((hops, of_jobs.hops))
-    route = np.zeros(len(hops), s.ROUTE_ROW)
+    route: s.Rows = np.zeros(len(hops), s.ROUTE_ROW)
     route["link"] = laid.rows(stream["end"] - stream["begin"], hops)
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     return stream, s.on_lines(route)

@@ -85,7 +85,8 @@ def find_waits(
     """
     busy = _spans(rank, begin, end)
     pauses = np.column_stack((np.append(begin, busy[:, 1]), np.append(busy[:, 0], end)))
-    usual = _Usual(*(float(v) for v in np.percentile(pauses[:, 1] - pauses[:, 0], (50, 90))))
+    lengths: NDArray[np.float64] = pauses[:, 1] - pauses[:, 0]
+    usual = _Usual(*np.percentile(lengths, (50, 90)).tolist())
     issued = [call.issued for call in calls]
     waits: list[CallWait | None] = []
     for i, call in enumerate(calls):

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
+
 from . import packet_event as p
 from . import wire_format as w
 from .capture_file import LINK_HEADERS, PacketBatch, gather
@@ -27,7 +29,7 @@ _HEAD = np.dtype({"names": list(_AT), "formats": [f for _, f in _AT.values()],
 _MAX_ELEMENTS = 2048
 
 
-def decode(block: PacketBatch) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
+def decode(block: PacketBatch) -> tuple[Records, Records, NDArray[np.uint8]]:
     """Read the headers of all packets of a block.
 
     Returns
@@ -42,7 +44,7 @@ def decode(block: PacketBatch) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.u
     type_at, begins = LINK_HEADERS[block.link]
     there, length = block.captured - begins, block.length - begins
     kind = gather(block.raw, block.begin + type_at, 2).view(">u2").reshape(-1)
-    head = gather(block.raw, block.begin + begins, _WINDOW).view(_HEAD).reshape(-1)
+    head: Records = gather(block.raw, block.begin + begins, _WINDOW).view(_HEAD).reshape(-1)
     ip, udp = head["ip"], head["udp"]
     plain = (there >= 20) & (ip["version_ihl"] == 0x45) & (ip["flags_fragment"] & 0x3FFF == 0)
     datagram = plain & (kind == w.ETHERTYPE_IPV4) & (ip["protocol"] == w.UDP_PROTOCOL) & (there >= 28)
@@ -55,7 +57,8 @@ def decode(block: PacketBatch) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.u
         p.ATP: plain & (kind == w.ETHERTYPE_ATP),
     }
     status = np.full(len(head), FOREIGN, np.uint8)
-    events, rdma = np.zeros(len(head), p.PACKET_EVENT), np.zeros(len(head), RDMA_FIELDS)
+    events: Records = np.zeros(len(head), p.PACKET_EVENT)
+    rdma: Records = np.zeros(len(head), RDMA_FIELDS)
     for protocol, selected in chosen.items():
         rows = np.flatnonzero(selected)
         part = events[rows]
@@ -69,9 +72,7 @@ def decode(block: PacketBatch) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.u
     return events[ours], rdma[ours], status
 
 
-def _read_switchml(
-    e: NDArray[Any], head: NDArray[Any], _length: NDArray[Any], _side: NDArray[Any]
-) -> tuple[Any, NDArray[np.bool_]]:
+def _read_switchml(e: Records, head: Records, _length: Records, _side: Records) -> tuple[Any, NDArray[np.bool_]]:
     header, udp, size = head["switchml"], head["udp"], head["switchml"]["type_size"] & 7
     up = (udp["dst_port"] & w.SWITCHML_PORT_MASK) == w.SWITCHML_PORT
     e["kind"] = np.where(up, p.CONTRIBUTION, p.RESULT)
@@ -84,9 +85,7 @@ def _read_switchml(
     return 38, right & (head["ip"]["total_length"] == udp["length"].astype(np.int64) + 20)
 
 
-def _read_rdma(
-    e: NDArray[Any], head: NDArray[Any], _length: NDArray[Any], side: NDArray[Any]
-) -> tuple[Any, NDArray[np.bool_]]:
+def _read_rdma(e: Records, head: Records, _length: Records, side: Records) -> tuple[Any, NDArray[np.bool_]]:
     """Read one packet; slot, version, chunk, position and job stay open."""
     bth, udp, reth, opcode = head["bth"], head["udp"], head["reth"], head["bth"]["opcode"]
     first = np.isin(opcode, (w.WRITE_FIRST, w.WRITE_ONLY, w.WRITE_ONLY_IMMEDIATE))
@@ -107,9 +106,7 @@ def _read_rdma(
     return 40 + more, right & (head["ip"]["total_length"] == udp["length"].astype(np.int64) + 20)
 
 
-def _read_atp(
-    e: NDArray[Any], head: NDArray[Any], length: NDArray[Any], _side: NDArray[Any]
-) -> tuple[Any, NDArray[np.bool_]]:
+def _read_atp(e: Records, head: Records, length: Records, _side: Records) -> tuple[Any, NDArray[np.bool_]]:
     """Read one packet; its IP header says a wrong length in the public client, so the packet's own counts."""
     header, flags = head["atp"], head["atp"]["flags"]
     n_bytes = length - 20 - w.ATP_HEADER.itemsize - w.ATP_TRAILER.itemsize

@@ -14,10 +14,10 @@ from . import packet_event as p
 from . import wire_format as w
 
 Frames = Records
-Layout = tuple[list[tuple[str, Any]], Any, Callable[[Frames, NDArray[Any]], None]]
+Layout = tuple[list[tuple[str, Any]], Any, Callable[[Frames, Records], None]]
 
 
-def _udp_ports(out: Frames, events: NDArray[Any], worker: int, switch: int) -> None:
+def _udp_ports(out: Frames, events: Records, worker: int, switch: int) -> None:
     """Worker's port and the switch's, which change places in results."""
     own = np.where(events["worker_port"], events["worker_port"], worker)
     result = events["kind"] == p.RESULT
@@ -26,7 +26,7 @@ def _udp_ports(out: Frames, events: NDArray[Any], worker: int, switch: int) -> N
     out["udp"]["length"] = out["ip"]["total_length"] - 20
 
 
-def _fill_switchml(out: Frames, events: NDArray[Any]) -> None:
+def _fill_switchml(out: Frames, events: Records) -> None:
     _udp_ports(out, events, w.WORKER_PORT, w.SWITCHML_PORT)
     header = out["switchml"]
     header["type_size"] = 1 << 4 | int(events["elements"][0]).bit_length() - 6
@@ -36,7 +36,7 @@ def _fill_switchml(out: Frames, events: NDArray[Any]) -> None:
     out["exponents"]["e0"], out["exponents"]["e1"] = events["exponent0"], events["exponent1"]
 
 
-def _fill_rdma(out: Frames, events: NDArray[Any]) -> None:
+def _fill_rdma(out: Frames, events: Records) -> None:
     """BTH, and of first packets RETH, of last ones the immediate.
 
     Sequence numbers are the chunk's, so that those of a message follow each other; each message starts them anew,
@@ -64,7 +64,7 @@ def _fill_rdma(out: Frames, events: NDArray[Any]) -> None:
         out["immediate"]["e0"], out["immediate"]["e1"] = events["exponent0"], events["exponent1"]
 
 
-def _fill_reth(reth: NDArray[Any], events: NDArray[Any], result: NDArray[np.bool_]) -> None:
+def _fill_reth(reth: Records, events: Records, result: NDArray[np.bool_]) -> None:
     """Where the result goes, and, towards the switch, the pool index; real keys of workers' memory are any number."""
     n_bytes = events["elements"].astype(np.int64) * 4
     reth["address"] = (events["job"].astype(np.int64) << 48) + events["chunk"] * n_bytes
@@ -72,7 +72,7 @@ def _fill_reth(reth: NDArray[Any], events: NDArray[Any], result: NDArray[np.bool
     reth["length"] = n_bytes * events["message_packets"]
 
 
-def _fill_atp(out: Frames, events: NDArray[Any]) -> None:
+def _fill_atp(out: Frames, events: Records) -> None:
     out["ethernet"]["type"] = w.ETHERTYPE_ATP
     ip, header, flags = out["ip"], out["atp"], events["flags"]
     ip["protocol"], ip["flags_fragment"], ip["ttl"] = w.ATP_IP_PROTOCOL, 0x4000, 64

@@ -86,7 +86,8 @@ def find_end(g: Groups, i: int) -> None:
     """Find when the first member of group `i` ends."""
     g.finish[i] = np.inf
     if g.n_in_heap[i] > 0 and g.rate[i] > 0:
-        left = max(g.end[g.member[g.first[g.resource[i]]]] - g.clock[i], 0.0)
+        s = g.member[g.first[g.resource[i]]]
+        left = max(g.end[s] - g.clock[i], 0.0)
         g.finish[i] = g.since[i] + left / (g.rate[i] * g.unit)
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
 from commsim.engine.flow_state import FlowLinks, Numbers, Offsets, Rows, owners
 from commsim.engine.recurrence.ring_phases import RingPhase
 from commsim.engine.recurrence.rings import ConnectionWaits
@@ -48,7 +49,7 @@ RING_CONNECTION = np.dtype(
     ],
     align=True,
 )
-Table = NDArray[Any]
+Table = Records
 
 
 class RingConnections(NamedTuple):
@@ -84,7 +85,7 @@ def lay_out_ring_connections(
         First ring connection of each connection.
     """
     begin = np.cumsum([0, *(len(w) for w in connections)])
-    ring_connection = np.zeros(begin[-1], RING_CONNECTION)
+    ring_connection: Table = np.zeros(begin[-1], RING_CONNECTION)
     ring_connection["connection"] = np.concatenate(connections)
     n_runs = np.cumsum([0, *(len(phase.rounds) for phase in phases)])
     for phase, low, high, run in zip(phases, begin[:-1], begin[1:], n_runs[:-1], strict=True):

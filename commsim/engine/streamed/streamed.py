@@ -7,13 +7,13 @@ may, follows from how many messages it and its feeder have sent and completed, s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
+from commsim.core.jit import Records
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_job import FlowJob
@@ -28,7 +28,7 @@ from commsim.routing.routing import Routes, find_routes
 
 from .ring_connections import RingConnections, in_order, lay_out_ring_connections, mark_uncontended
 
-Table = NDArray[Any]
+Table = Records
 
 
 @dataclass(frozen=True, slots=True, eq=False)

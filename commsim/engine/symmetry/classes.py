@@ -7,11 +7,11 @@ simulated with the weight of its members: where n connections of a class use a r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import Records
 from commsim.engine.flow_state import FLOW_ROW, FlowLinks, FlowState, allocate_state, owners, share_table
 
 from .pattern import Pattern
@@ -22,7 +22,7 @@ MAX_SHARE = 0.1
 MANY, MAX_SHARE_OF_MANY = 2**22, 0.5
 
 ODD, OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-Table = NDArray[Any]
+Table = Records
 Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 
 

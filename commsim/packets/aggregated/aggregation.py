@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.jit import Records
 from commsim.core.result import Result
 from commsim.packets.aggregated import traffic_state as m
 from commsim.packets.aggregated.packet_job import AggregationJob
@@ -130,10 +131,10 @@ def _under_way(fabric: RunState) -> NDArray[np.int32]:
     return np.unique(message[message >= 0])
 
 
-def _log_of(tables: Tables, jobs: Sequence[AggregationJob], numbers: list[int]) -> NDArray[Any]:
+def _log_of(tables: Tables, jobs: Sequence[AggregationJob], numbers: list[int]) -> Records:
     """Return what some jobs did, with their workers numbered from 0; the registers keep their numbers."""
     rows = tables.jobs
-    log: NDArray[Any] = rows.log[: tables.fabric.state["n_log"]]
+    log: Records = rows.log[: tables.fabric.state["n_log"]]
     if len(numbers) == len(jobs):
         return log
     ours = np.zeros(_n_registers(rows), np.bool_)
@@ -147,7 +148,7 @@ def _log_of(tables: Tables, jobs: Sequence[AggregationJob], numbers: list[int]) 
     is_mine = np.isin(rows.worker["job"], numbers)
     renumbered = np.where(is_mine, np.cumsum(is_mine) - 1, -1)
     kept = np.where(log["worker"] >= 0, is_mine[log["worker"]], ours[log["register"]])
-    mine: NDArray[Any] = log[kept].copy()
+    mine: Records = log[kept].copy()
     mine["worker"] = np.where(mine["worker"] >= 0, renumbered[mine["worker"]], -1)
     return mine
 
