@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from collectives import collective
 from commsim.core.cost import LogGP
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
@@ -38,8 +38,12 @@ def check_dims(name: str, n_ranks: int, dims: tuple[int, ...]) -> tuple[int, ...
     return tuple(int(side) for side in dims)
 
 
-def torus_cost(n_ranks: int, size: float, link: LogGP, dims: tuple[int, ...] | None = None) -> float:
+def torus_cost(
+    n_ranks: int, size: float, link: LogGP, dims: tuple[int, ...] | None = None, all_links: bool = False
+) -> float:
     """Cost of a ring reduce-scatter and a ring all-gather per dimension, each of what the ones before it left."""
+    if all_links:
+        raise NoClosedFormError("torus_all_reduce: all_links has no closed form on one port; use engine flow")
     cost = 0.0
     for side in reversed(dims or default_dims(n_ranks)):
         cost += reducing_ring_cost(side, size, link) + half_ring_cost(side, size, link)
@@ -48,7 +52,7 @@ def torus_cost(n_ranks: int, size: float, link: LogGP, dims: tuple[int, ...] | N
 
 
 @collective("all_reduce", needs=("dims",), cost=torus_cost)
-def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None) -> Schedule:
+def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None, all_links: bool = False) -> Schedule:
     """All-reduce on a grid: the sum over sides d of 2(d-1)(o + L + S/(dmB)) + (d-1) gamma S/(dm) seconds.
 
     Parameters
@@ -59,6 +63,9 @@ def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None) -> Sched
         Sides of the grid, of any number of dimensions; m is the product of the sides behind d. Consecutive ranks are
         neighbours along the last dimension, which goes first: of ranks per socket, sockets per host and hosts, put
         hosts first and ranks per socket last. By default two nearly equal sides.
+    all_links : bool
+        Whether 2D equal parts of the vector start along each of the D dimensions in both directions at once, for ranks
+        with a link each way: on equal sides 2(p-1)S/(2DpB) seconds in place of nearly 2(p-1)S/(pB).
 
     Returns
     -------
@@ -74,9 +81,12 @@ def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None) -> Sched
     References
     ----------
     Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in a flash", 2018 (two
-    dimensions). Chan et al., "Collective communication", Concurrency and Computation 2007, for more.
+    dimensions). Chan et al., "Collective communication", Concurrency and Computation 2007, for more. Sack and Gropp,
+    "Collective algorithms for multiported torus networks", ACM TOPC 1(2), 2015, for all links.
     """
     dims = default_dims(n_ranks) if dims is None else check_dims("torus_all_reduce", n_ranks, dims)
+    if all_links:
+        return _over_all_links(n_ranks, dims)
     p = Program(n_ranks, n_chunks=n_ranks)
     rank = np.arange(n_ranks)
     part = np.zeros(n_ranks, np.int64)  # where the part begins that a rank's ring works on
@@ -91,6 +101,34 @@ def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None) -> Sched
         _ring(p, side, stride, part, reducing=True)
     for side, stride, part in reversed(stages):
         _ring(p, side, stride, part, reducing=False)
+    return p.build()
+
+
+def _over_all_links(n_ranks: int, dims: tuple[int, ...]) -> Schedule:
+    """Let the parts of the vector take the dimensions in turn, each from another one or in another direction."""
+    strides = np.cumprod([1, *reversed(dims)]).tolist()
+    sides = list(zip(reversed(dims), strides, strict=False))
+    p = Program(n_ranks, n_chunks=2 * len(sides) * n_ranks)
+    rank = np.arange(n_ranks)
+    ways: list[tuple[int, list[tuple[int, int, int, Ranks]]]] = []
+    for first in range(len(sides)):
+        for step in (1, -1):
+            width, part, stages = n_ranks, np.full(n_ranks, len(ways) * n_ranks), []
+            for side, stride in sides[first:] + sides[:first]:
+                width //= side
+                stages.append((side, stride, width, part))
+                part = part + rank // stride % side * width
+            ways.append((step, stages))
+    for reducing, order in ((True, range(len(sides))), (False, reversed(range(len(sides))))):
+        write = p.reduce if reducing else p.copy
+        for k in order:
+            for hop in range(max(dims) - 1):
+                for step, stages in ways:
+                    side, stride, width, part = stages[k]
+                    if hop < side - 1:
+                        place, at = rank // stride % side, step * (hop + reducing)
+                        src, dst = (rank + ((place + n) % side - place) * stride for n in (at, at + step))
+                        write(part + place * width, src=src, dst=dst, count=width)
     return p.build()
 
 

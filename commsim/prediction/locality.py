@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -52,13 +53,20 @@ def rank_groups(network: Network, placement: Placement, n_ranks: int) -> Groups:
 
 
 def rank_grid(network: Network, placement: Placement, n_ranks: int) -> tuple[int, ...] | None:
-    """Sides of the grid that the levels of locality make of the ranks: what hierarchies of any depth take as `dims`.
+    """Sides of the grid that a torus or the levels of locality make of the ranks: what collectives take as `dims`.
 
     Returns
     -------
     tuple of int or None
-        Such as racks, machines per rack, ranks per machine; None where a level's groups are not equal runs of ranks.
+        Such as racks, machines per rack, ranks per machine; the sides of a torus whose hosts are all ranks, in order.
+        None where a level's groups are not equal runs of ranks.
     """
+    at = network.coordinates
+    if network.routing == "dimension_order" and at is not None and at.shape[1] > 1:
+        own = at[placement.nodes[:n_ranks]]
+        sides = tuple((own.max(axis=0) + 1).tolist())
+        if math.prod(sides) == n_ranks and np.array_equal(own, np.stack(np.unravel_index(range(n_ranks), sides), 1)):
+            return sides
     sizes = [1]
     for _, groups in rank_levels(network, placement, n_ranks):
         size = len(groups[0])

@@ -1,5 +1,7 @@
 """Groups and grids of ranks, by where they sit."""
 
+import pytest
+
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement, place
 from commsim.prediction.inputs import load_network
@@ -40,3 +42,20 @@ def test_ranks_that_are_spread_make_no_grid():
     assert rank_grid(network, place(network, 16, "packed"), 16) == (4, 4)
     assert rank_grid(network, place(network, 16, "spread"), 16) is None
     assert rank_grid(network, place(network, 6, "packed"), 6) is None
+
+
+@pytest.mark.parametrize(
+    ("network", "n_ranks", "sides"),
+    [
+        ("torus:dims=4x4x4", 64, (4, 4, 4)),
+        ("torus:dims=2x3x4", 24, (2, 3, 4)),
+        ("tpu-v4:dims=2x2x4", 16, (2, 2, 4)),
+        ("torus:dims=4x4x4", 48, (3, 4, 4)),  # three whole layers of it
+        ("torus:dims=4x4x4", 63, None),
+        ("star:n_hosts=16", 16, None),
+    ],
+)
+def test_the_grid_of_a_torus_is_its_own(network, n_ranks, sides):
+    found = load_network(network)
+    assert rank_grid(found, place(found, n_ranks, "packed"), n_ranks) == sides
+    assert rank_grid(found, place(found, n_ranks, "random", seed=3), n_ranks) is None

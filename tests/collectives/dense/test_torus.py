@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from random_order import check_order
 from volumes import volumes
 
+import commsim as cs
 from collectives.dense.hierarchical import hierarchical_cost
 from collectives.dense.ring import ring_cost
 from collectives.dense.torus import default_dims, torus_all_reduce, torus_cost
@@ -41,6 +42,33 @@ def test_every_message_goes_to_the_next_rank_along_one_dimension(dims):
         a, b = (np.array(np.unravel_index(t[end], dims)) for end in ("src", "dst"))
         (axis,) = np.flatnonzero(a != b)
         assert b[axis] == (a[axis] + 1) % dims[axis]
+
+
+@given(sides.filter(lambda dims: max(dims) > 1))
+@settings(max_examples=20)
+def test_over_all_links_it_is_an_all_reduce_of_the_least_volume_between_neighbours(dims):
+    n_ranks = math.prod(dims)
+    schedule = torus_all_reduce(n_ranks, tuple(dims), all_links=True)
+    assert check(schedule).method == "exact"
+    sent, received, _ = volumes(schedule)
+    np.testing.assert_allclose(sent, 2 * (n_ranks - 1) / n_ranks)
+    np.testing.assert_allclose(received, sent)
+    transfers = schedule.expand()
+    ends = (np.array(np.unravel_index(transfers[end], dims)) for end in ("src", "dst"))
+    step = np.subtract(*ends) % np.array(dims)[:, None]
+    apart = np.minimum(step, np.array(dims)[:, None] - step).sum(axis=0)
+    assert (apart == 1).all()
+
+
+@pytest.mark.parametrize("dims", ["4x4", "4x4x4", "8"])
+def test_on_a_torus_all_links_carry_as_much_and_are_full_until_the_end(dims):
+    """2(p-1)/p of the vector leaves each rank over 2D links of 50 GB/s."""
+    sizes = [int(side) for side in dims.split("x")]
+    n = math.prod(sizes)
+    spec, network = f"torus_all_reduce:dims={dims},all_links=true", f"torus:dims={dims},bandwidth=400Gbps"
+    found = cs.predict(spec, network, "1GiB")
+    assert found.time == pytest.approx(2 * (n - 1) / n * 2**30 / (2 * len(sizes) * 50e9), rel=0.02)
+    assert found.link_bytes.min() == pytest.approx(found.link_bytes.max())
 
 
 def test_most_of_the_volume_stays_along_the_last_dimension():
