@@ -25,7 +25,7 @@ HEAD = 2**16
 MACHINES = ("nccl-topology", "nvidia-smi")
 NETWORKS = ("ns3", "simai", "htsim", "graphml", "node-link", "astra-network", "infragraph", *FABRICS, *MACHINES)
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
-_MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|[ \t])*GPU0\s", re.MULTILINE)
+_MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|[ \t|])*GPU0\s", re.MULTILINE)
 _OWN_JSON = re.compile(r'\s*\{\s*"(?:schema|topology|directed)"')
 _INFRAGRAPH = ("devices", "instances", "edges")
 # What holds neither a network nor a schedule, and the command that reads it.

@@ -15,7 +15,7 @@ from . import host_type
 from .pcie_tree import add_pcie_tree
 
 # The hybrid cube mesh of eight V100, six NVLinks each: pairs of GPUs, and how many of the six join them.
-_CUBE = {
+CUBE = {
     (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2, (2, 6): 1, (3, 7): 1,
     (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2,
 }  # fmt: skip
@@ -25,7 +25,7 @@ _DIES = {
     (4, 6): 1, (5, 7): 1,
 }  # fmt: skip
 # Layouts of eight in which GPUs forward: pairs with their links, and the links of a GPU.
-_EIGHT = {"cube": (_CUBE, 6), "dies": (_DIES, 7)}
+_EIGHT = {"cube": (CUBE, 6), "dies": (_DIES, 7)}
 
 
 @host_type

@@ -19,6 +19,7 @@ LOOKED_AT = 4096
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07")
 _KNOWN = re.compile(
     r"""\s*
+    (?:>[ ]){0,4}                                                        # quotes of Markdown
     (?:\[pod/[^\]\s]{1,200}\]\s)?                                        # kubectl logs --prefix
     (?:\d{4}-\d\d-\d\dT[\d:.]{8,24}(?:Z|[+-]\d\d:?\d\d)\s)?              # times of kubectl and docker
     (?:\w{3}\s\w{3}\s{1,2}\d{1,2}\s[\d:]{8}\s\d{4}\s?(?=\[|<))?          # mpirun --timestamp-output

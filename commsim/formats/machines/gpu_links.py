@@ -77,8 +77,8 @@ def islands_of(leaves: list[Device]) -> list[Island]:
         for link, target in _targets(leaf):
             count, own = link.whole("count", minimum=1), group[id(leaf)]
             if (other := by_bus.get(target)) is leaf:
-                link.fail("joins a GPU to itself")
-            elif other is not None:
+                continue  # as virtual machines have it, which do not see where their links lead; NCCL reads it
+            if other is not None:
                 pair = min(id(leaf), id(other)), max(id(leaf), id(other))
                 own.pairs[pair] = max(own.pairs.get(pair, 0), count)
             elif link.tag == "xgmi" or link.text("tclass", "").lower().startswith("0x03"):

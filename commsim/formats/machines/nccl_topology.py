@@ -1,6 +1,7 @@
 """One machine from the topology file that NCCL and RCCL read and dump (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE).
 
-A file may be whole or partial. A partial one has only the PCI tree; what a leaf is then follows from its PCI class.
+A file may be whole or partial. A partial one has only the PCI tree; what a leaf is then follows from its PCI class, and
+its NVLinks from the board that such GPUs are sold on (:mod:`.board_links`).
 Rates of PCIe follow from its generation and width, of NVLink and xGMI from the GPU, of sockets from the CPU, of ports
 from their speed.
 
@@ -23,6 +24,7 @@ from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.units import Bandwidth
 from commsim.formats.markup import Element, read_xml
 
+from .board_links import links_of_board
 from .gpu_links import Device, add_c2c, add_islands, islands_of, nvlinks_of, switches_of
 from .gpu_models import MOST_SM, GpuGeneration, of_device, of_gcn, of_links, of_sm, of_user
 from .rates import INTEL_GPU_SHARE, net_rate, pcie_rate, socket_rate, transport_of_nics, vendor_of
@@ -97,6 +99,9 @@ def read_nccl_topology(
     models = _models(path, gpus, gpu, sm)
     oldest = min(models.values(), key=lambda model: (model.sm, model.generation))
     islands = islands_of(gpus)
+    board = links_of_board(top, gpus, oldest, is_told=gpu is not None or sm is not None) if nvlink is None else None
+    if board is not None and board.to_switch:
+        nvlink = board.to_switch * oldest.link
     joins = len(islands) == 1 and (bool(islands[0].to_switch) or nvlink is not None)
     parts = Parts()
     nodes = _add_leaves(parts, leaves, pxn=pxn if pxn is not None else joins and len(gpus) < len(leaves))
@@ -115,6 +120,9 @@ def read_nccl_topology(
             raise InputError(f"{path}: the file has the rate of the NVLinks; nvlink= cannot be given as well")
         parts.join_gpus("nvswitch0", {number_of[id(leaf)]: nvlink for leaf in gpus}, aggregates=aggregates)
     add_islands(parts, islands, models, number_of, aggregates=aggregates)
+    if board is not None and board.pairs:
+        numbers = [number_of[id(leaf)] for leaf in gpus]
+        parts.mesh({(numbers[a], numbers[b]): n * oldest.link for (a, b), n in board.pairs.items()}, numbers)
     return dataclasses.replace(parts.build(str(path)), hardware=_hardware(cpus[0], nodes, oldest))
 
 

@@ -27,10 +27,15 @@ from .rates import transport_of_nics
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|rdma|irdma|roce|ibp|ionic|cxi)\w*)", re.ASCII)
 # Tables that begin alike.
 _OTHER_TABLES = {
-    r"^[ \t]*OK[ \t]+= Status Ok": "nvidia-smi topo -p2p, which says who may reach whom",
-    r"ROCm System Management|^GPU0[ \t].*\bXGMI\b": "rocm-smi's table of links, which has no NICs",
+    r"^[ \t]*OK[ \t]+= Status Ok": "nvidia-smi topo -p2p, which says who may reach whom; nvidia-smi topo -m says "
+    "what links there are, as does NCCL_TOPO_DUMP_FILE",
+    r"ROCm System Management|^GPU0[ \t].*\bXGMI\b": "rocm-smi's table of links, which has neither their number nor "
+    "NICs; RCCL writes both with NCCL_TOPO_DUMP_FILE=FILE.xml, and mi300x is a preset (commsim topo presets)",
 }
 _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
+_ONE = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}", re.ASCII)
+_GLUED = re.compile(rf"(?:{_ONE.pattern}){{2,}}", re.ASCII)
+_RULE = re.compile(r"^[ \t:-]*$")
 _LEGEND = re.compile(r"^[ \t]*NIC\d+:\s*(\S+)", re.ASCII | re.MULTILINE)
 _SAME_SWITCH, _SAME_SOCKET = {"PIX", "PXB"}, {"PIX", "PXB", "PHB", "NODE"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -228,39 +233,61 @@ def _read_matrix(path: str | Path) -> _Matrix:
     text = _ESCAPES.sub("", read_text(path))
     for pattern, what in _OTHER_TABLES.items():
         if re.search(pattern, text, re.MULTILINE):
-            raise InputError(
-                f"{path}: is {what}; nvidia-smi topo -m, or NCCL_TOPO_DUMP_FILE, says what links there are"
-            )
-    lines = "".join(lines_of_log(text)).splitlines()
+            raise InputError(f"{path}: is {what}")
+    lines = [_RULE.sub("", line.replace("|", " ")) for line in "".join(lines_of_log(text)).splitlines()]
     header = next((n for n, line in enumerate(lines) if _is_header(line.split())), None)
     if header is None:
         raise InputError(f"{path}: no matrix of nvidia-smi topo -m: no line names its columns, beginning with GPU0")
     names = list(itertools.takewhile(_DEVICE.fullmatch, lines[header].split()))
     rows: dict[str, tuple[int, list[str]]] = {}
+    end = len(lines)
     for n, line in enumerate(lines[header + 1 :], header + 2):
         cells = line.split()
+        if not cells and not rows:  # the line below the header of a table in Markdown
+            continue
         if not cells or cells[0] not in names:
+            if cells and _DEVICE.fullmatch(cells[0]) and _RELATION.fullmatch(cells[-1]):
+                raise InputError(f"{path}, line {n}: there is a row {cells[0]}, but no column")
+            end = n - 1
             break
         if cells[0] in rows:
             raise InputError(f"{path}, line {n}: a second row {cells[0]}")
-        rows[cells[0]] = n, cells[1:]
-    for name in names:
-        if name not in rows:
-            raise InputError(f"{path}, line {header + 1}: there is a column {name}, but no row")
+        rows[cells[0]] = n, _cut(cells[1:], len(names))
     for n, cells in rows.values():
         if len(cells) < len(names):
             raise InputError(f"{path}, line {n}: {len(cells)} cells, but there are {len(names)} columns of devices")
         for cell in cells[: len(names)]:
             if not _RELATION.fullmatch(cell):
                 raise InputError(f"{path}, line {n}: {cell!r} is not one of X, NV#, PIX, PXB, PHB, NODE, SYS")
+    gpus = [name for name in names if name.startswith("GPU")]
+    for name in gpus:
+        if name not in rows:
+            raise InputError(f"{path}, line {header + 1}: there is a column {name}, but no row")
+    for j, name in enumerate(names):
+        if name not in rows:  # a NIC's, which was left out: what joins it to GPUs is in its column
+            rows[name] = 0, [rows[gpu][1][j] if gpu in gpus else "X" if gpu == name else "SYS" for gpu in names]
+    left_out = [i for i, name in enumerate(names) if not rows[name][0]]
+    for i, j in itertools.product(left_out, range(len(names))):  # of two NICs of which one has a row, that one says it
+        if rows[names[j]][0]:
+            rows[names[i]][1][j] = rows[names[j]][1][i]
     matrix = [rows[name][1] for name in names]
     for a, b in itertools.product(range(len(names)), repeat=2):
         if matrix[a][b] != matrix[b][a] or (matrix[a][b] == "X") != (a == b):
             raise InputError(f"{path}, line {rows[names[a]][0]}: {names[a]} is {matrix[a][b]} to {names[b]}, "
                              f"but {names[b]} is {matrix[b][a]} to {names[a]}")  # fmt: skip
     affinity = [rows[name][1][len(names) : len(names) + _COLUMNS] for name in names]
-    beside = "\n".join(lines[:header] + lines[header + 1 + len(names) :])
+    beside = "\n".join(lines[:header] + lines[end:])
     return _Matrix(names, [GPU if n.startswith("GPU") else NIC for n in names], matrix, affinity, beside)
+
+
+def _cut(cells: list[str], n: int) -> list[str]:
+    """Cut cells of devices that a paste has glued together, as PIXNODE: blanks are lost where a line was wrapped."""
+    cut = list[str]()
+    for i, cell in enumerate(cells):
+        if len(cut) >= n:
+            return [*cut, *cells[i:]]
+        cut += _ONE.findall(cell) if _GLUED.fullmatch(cell) else [cell]
+    return cut
 
 
 def _is_header(words: list[str]) -> bool:

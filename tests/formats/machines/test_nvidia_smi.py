@@ -62,6 +62,51 @@ def test_a_matrix_behind_a_launcher_s_prefix_is_the_same_machine(tmp_path, prefi
     assert (again.nodes, again.bandwidth.tolist()) == (network.nodes, network.bandwidth.tolist())
 
 
+def _same(one, other):
+    return (one.nodes, one.src.tolist(), one.dst.tolist(), one.bandwidth.tolist(), one.hardware) == (
+        other.nodes, other.src.tolist(), other.dst.tolist(), other.bandwidth.tolist(), other.hardware
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        BOX.replace("NV12\tPXB\tSYS\t0", "NV12\tPXBSYS\t0"),  # a line that was wrapped
+        BOX.replace("NV12\tNV12\tNV12", "NV12NV12\tNV12").replace(" X \tSYS\n", " XSYS\n"),
+        "\n".join(f"> {line}" for line in BOX.splitlines()),
+        "\n".join(f"> > {line}" for line in BOX.splitlines()),
+        BOX.replace("\n", "\r\n"),
+    ],
+    ids=["wrapped", "glued NVLinks", "quoted", "quoted twice", "Windows"],
+)
+def test_a_matrix_that_a_paste_has_changed_is_the_same_machine(tmp_path, pasted):
+    plain = read(tmp_path, BOX)
+    (tmp_path / "box.txt").write_text(pasted, newline="")
+    assert format_of_file(str(tmp_path / "box.txt")) == "nvidia-smi"
+    assert _same(read_nvidia_smi(tmp_path / "box.txt"), plain)
+
+
+@pytest.mark.parametrize("edge", ["", "| "])
+def test_a_matrix_in_markdown_is_the_same_machine(tmp_path, edge):
+    words = [line.split() for line in BOX.replace("\x1b[4m", "").splitlines()[1:8]]
+    cells = [["", *words[0][:6]], *(row[:7] for row in words[1:])]
+    lines = [edge + " | ".join(row) + (" |" if edge else "") for row in cells]
+    lines.insert(1, edge + " | ".join(["--"] * 7) + (" |" if edge else ""))
+    (tmp_path / "box.txt").write_text("\n".join(lines) + "\n")
+    assert format_of_file(str(tmp_path / "box.txt")) == "nvidia-smi"
+    network = read_nvidia_smi(tmp_path / "box.txt")
+    plain = read(tmp_path, BOX)
+    assert (network.nodes, network.bandwidth.tolist()) == (plain.nodes, plain.bandwidth.tolist())
+
+
+def test_rows_of_nics_may_be_left_out_since_columns_say_the_same(tmp_path):
+    plain = read(tmp_path, BOX)
+    without = "\n".join(line for line in BOX.splitlines() if not line.startswith("NIC"))
+    assert _same(read(tmp_path, without), plain)
+    with pytest.raises(InputError, match="line 2: there is a column GPU3, but no row"):
+        read(tmp_path, "\n".join(line for line in BOX.splitlines() if not line.startswith("GPU3")))
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -139,7 +184,7 @@ def test_names_of_adapters_are_nics(tmp_path):
         ("PXB\tSYS\t0-31\t0\tN/A\nGPU1", "PZB\tSYS\t0-31\t0\tN/A\nGPU1", ", line 3: 'PZB' is not one of X, NV#"),
         ("NIC1\tSYS\tSYS", "NIC1\tSYS", ", line 8: 5 cells, but there are 6 columns"),
         ("NIC1\tSYS\tSYS", "NIC1\tPIX\tSYS", ", line 3: GPU0 is SYS to NIC1, but NIC1 is PIX to GPU0"),
-        ("NIC1\tSYS\tSYS", "NIC2\tSYS\tSYS", ", line 2: there is a column NIC1, but no row"),
+        ("NIC1\tSYS\tSYS", "NIC2\tSYS\tSYS", ", line 8: there is a row NIC2, but no column"),
         ("NIC1\tSYS\tSYS", "NIC0\tSYS\tSYS", ", line 8: a second row NIC0"),
         ("GPU1\tNV12\t X ", "GPU1\tNV12\tNV12", ", line 4: GPU1 is NV12 to GPU1"),
     ],
