@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_text
 from commsim.core.units import count_text
 
 from .logs.log_formats import LOG_FORMATS
 from .logs.log_lines import lines_of_log
-from .logs.nccl_columns import NUMBER, aligned, column_names, halves_of, n_measured, rates_of
+from .logs.nccl_columns import NUMBER, aligned, column_names, halves_of, implied_columns, n_measured, rates_of
 from .logs.unnamed_operation import refuse_unknown, unnamed_operation
 from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count, ranks_of_rates
 
@@ -51,7 +52,8 @@ _PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))
 _FILE_NAMES = NCCL_TESTS | {name: name for name in NCCL_TESTS.values()}
 _IN_FILE_NAME = re.compile(rf"(?<![a-z])({'|'.join(sorted(_FILE_NAMES, key=len, reverse=True))})(?![a-z])")
 _OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine ([^\s,]+)(?:, .*)?\s*$")
-_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
+_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b(?:\s+Pid\s+\d+\s+on\s+(\S+))?")
+_DEVICES = re.compile(r"^#\s+Using devices\b")
 _HALVES = ("out_of_place", "in_place")
 
 
@@ -88,6 +90,7 @@ class _State:
     n_ranks: int | None = None
     columns: list[str] = field(default_factory=list)
     group_of: dict[int, int] = field(default_factory=dict)
+    host_of: dict[int, str] = field(default_factory=dict)
     has_rows: bool = False
 
     @property
@@ -114,8 +117,9 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
         if line.isspace():
             continue
         cells = line.split() or ["#"]
+        state.columns = state.columns or implied_columns(cells)
         if not cells[0].isdecimal() or not state.columns:
-            _learn(state, line, cells)
+            _learn(state, line, cells, path)
             health.hear(number, line)
         else:
             cells = aligned(state.columns, cells)
@@ -162,8 +166,14 @@ def _is_part(row: Measurement, implied: Mapping[str, int | None]) -> bool:
     return (row.n_ranks or 0) < (implied[row.operation] or 0)
 
 
-def _learn(state: _State, line: str, cells: list[str]) -> None:
-    """Take from a line that is no row what it says about the rows after it."""
+def _learn(state: _State, line: str, cells: list[str], path: Path) -> None:
+    """Take from a line that is no row what it says about the rows after it.
+
+    Raises
+    ------
+    InputError
+        If one list of devices has a rank on two hosts: then every host ran by itself.
+    """
     names = column_names(cells)
     if names[:1] == ["size"] and halves_of(names):
         state.columns = names
@@ -172,9 +182,17 @@ def _learn(state: _State, line: str, cells: list[str]) -> None:
         state.operation = _operation_of(match[1])
         state.columns = []
     elif match := _RANK.match(line):
+        rank, host = int(match[1]), match[3] or ""
         if state.has_rows:  # the next run in the same log
-            state.group_of, state.has_rows = {}, False
-        state.group_of[int(match[1])] = int(match[2] or 0)
+            state.group_of, state.host_of, state.has_rows = {}, {}, False
+        if host and host != state.host_of.setdefault(rank, host):
+            raise InputError(
+                f"{path}: rank {rank} is on {state.host_of[rank]} and on {host}: their runs print side by side, and "
+                "neither is over both, as of nccl-tests that was built without MPI=1"
+            )
+        state.group_of[rank] = int(match[2] or 0)
+    elif _DEVICES.match(line):  # of another run, whose first one gave up before its table
+        state.host_of = {}
     elif match := _PROGRAM.search(line):
         state.operation, state.algorithm, state.n_ranks = NCCL_TESTS[match[1]], "", None
 

@@ -43,6 +43,7 @@ _OPERATIONS = {
 }  # fmt: skip
 # Messages that do not wait for each other, and how many ways the printed rate adds up.
 _STREAMS = {"bandwidth": 1, "bi-directional bandwidth": 2, "multiple bandwidth / message rate": 1}
+_STREAM = "stream"
 _TIMES = ("pure comm.", "avg latency", "latency", "overall")
 _RATES = ("bandwidth", "mb/s")
 _UNITS = ("us", "MB/s", "%", "Messages/s")
@@ -80,11 +81,24 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
             check_count(path, len(rows))
         else:
             context.health.hear(number, line)
+    rows = _without_streams(rows, path, context)
     if broken:
         rows_of = count_text(len(broken), "row")
         context.health.dropped += broken
         context.notes.append(f"{path}: left out: {rows_of}, failed or broken, the first in line {broken[0]}")
     return rows
+
+
+def _without_streams(rows: list[Measurement], path: Path, context: ReadingContext) -> list[Measurement]:
+    """Leave out rates of messages that do not wait for each other, at sizes up to which the file has latencies too."""
+    waits = [row.size for row in rows if row.operation == "send_recv" and row.algorithm != _STREAM]
+    left = [row for row in rows if row.algorithm != _STREAM or row.size > max(waits, default=-1.0)]
+    if len(left) < len(rows):
+        context.notes.append(
+            f"{path}: left out: {count_text(len(rows) - len(left), 'row')} of bandwidth, up to the largest size of the "
+            "latencies in the same file"
+        )
+    return left
 
 
 def _is_cut(last: str, before: str) -> bool:
@@ -127,7 +141,7 @@ def _row(
         size, rate = float(cells[first]), float(printed) * 1e6 / (_STREAMS[name] * pairs)
         if not rate:
             raise InputError(f"{path}, line {number}: a rate must be more than 0, got 0")
-        return Measurement("send_recv", size, size / rate, 2, "stream", source=str(path), line=number)
+        return Measurement("send_recv", size, size / rate, 2, _STREAM, source=str(path), line=number)
     known = name if name in _OPERATIONS else name.removeprefix("i")  # Iallreduce does not wait
     if known not in _OPERATIONS:
         raise InputError(f"{path}, line {number}: the benchmark {name!r} is not known; known: {_known_text()}")

@@ -25,6 +25,7 @@ HEAD = 2**16
 MACHINES = ("nccl-topology", "nvidia-smi")
 NETWORKS = ("ns3", "simai", "htsim", "graphml", "node-link", "astra-network", "infragraph", *FABRICS, *MACHINES)
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
+_OTHER_XML = {"graphs": "this is NCCL's graph file (NCCL_GRAPH_FILE), which has channels and no machine"}
 _MATRIX = re.compile(r"^(?:\x1b\[[0-9;]*m|[ \t|])*GPU0\s", re.MULTILINE)
 _OWN_JSON = re.compile(r'\s*\{\s*"(?:schema|topology|directed)"')
 _INFRAGRAPH = ("devices", "instances", "edges")
@@ -43,6 +44,9 @@ _OTHERS: dict[str, tuple[str, str]] = {
         "ibnetdiscover's list of nodes, without cables", "nothing: print it without -l"),
     r"^LLDP neighbors:|^lldp\.[^.\s]+\.[\w.-]+=": (
         "LLDP's neighbours as text", "nothing: print them with lldpcli -f json show neighbors"),
+    r"^apiVersion:[ \t]*[\"']?kueue": (
+        "a file of Kueue's objects, which name labels of nodes and no node",
+        "nothing; the nodes are (kubectl get nodes -o json), by commsim place import"),
     r"^job(?:_name|id)?,": ("a trace of jobs", "commsim cluster trace FILE --from ..."),
 }  # fmt: skip
 
@@ -115,7 +119,7 @@ def _look(source: str) -> tuple[str, str]:
         return "commsim", ""
     if head.lstrip().startswith("<") or path.suffix in (".xml", ".graphml"):
         tag = outermost_tag(path)
-        return _XML.get(tag, ""), f"XML whose outermost element is <{tag[:40]}>"
+        return _XML.get(tag, ""), _OTHER_XML.get(tag, f"XML whose outermost element is <{tag[:40]}>")
     if head.lstrip().startswith(("{", "[{", "[\n")) or path.suffix == ".json":
         return _of_json(read_json(path, 2**28))
     if yaml := _of_yaml(path, head):
@@ -149,7 +153,7 @@ def _of_yaml(path: Path, head: str) -> str:
         keys = set(re.findall(r"[{,]\s{0,100}([A-Za-z_][\w-]*)\s{0,100}:", head))
     if {"devices", "instances"} <= keys or {"devices", "edges"} <= keys:
         return "infragraph"
-    if re.search(r"^[ \t]*-[ \t]*topology[ \t]*:", head, re.MULTILINE):
+    if re.search(r"^[ \t]*-[ \t]*topology[ \t]*:|^apiVersion[ \t]*:", head, re.MULTILINE):
         return ""
     is_astra = {"topology", "npus_count"} <= keys or path.suffix in (".yml", ".yaml")
     return "astra-network" if is_astra else ""

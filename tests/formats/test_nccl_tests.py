@@ -53,6 +53,39 @@ def test_both_halves_of_a_row_are_read_whatever_the_launcher_puts_before_it(tmp_
     assert out.busbw / 1e9 == pytest.approx(41.41, abs=0.01)
 
 
+@pytest.mark.parametrize("label", ["[0] ", "[1,0]<stdout>:"])
+def test_labels_that_a_launcher_writes_again_within_a_row_are_no_part_of_it(tmp_path, label):
+    """nccl-tests prints a row in parts, and mpiexec -prepend-rank labels each of them."""
+    parts = (BEFORE, "    44.31   23.66   41.41      0", "    44.05   23.80   41.66      0")
+    text = log(prefix=label).replace(f"{label}# Out", f"{label}{label.strip().join(parts)}\n{label}# Out")
+    out, inside = read(tmp_path, text)
+    assert (out.time, inside.time, out.n_ranks) == (44.31e-6, 44.05e-6, 8)
+
+
+def test_rows_without_a_header_are_read_as_an_excerpt_of_a_log(tmp_path):
+    cut = "     2097152        524288     float     sum      -1    80"
+    notes = []
+    out, inside = read(tmp_path, f"Before:\n```\n{ROW}\n{cut}\n", operation="all_reduce", notes=notes)
+    assert (out.size, out.time, inside.time, out.n_ranks) == (1048576, 44.31e-6, 44.05e-6, 8)
+    unchecked = "     1048576        262144     float     sum    44.31   23.66   41.41    44.05   23.80   41.66"
+    assert [row.time for row in read(tmp_path, unchecked, operation="all_reduce")] == [44.31e-6, 44.05e-6]
+    with pytest.raises(InputError, match="holds no measurement"):
+        read(tmp_path, "1048576 262144 apples sum -1 44.31 23.66 41.41 0 44.05 23.80 41.66 0\n")
+
+
+def test_runs_of_single_hosts_that_print_side_by_side_are_refused(tmp_path):
+    devices = "".join(
+        f"#  Rank  {r} Group  0 Pid 7 on {host} device {r} [0x0{r}] A100\n" for host in "ab" for r in (0, 1)
+    )
+    text = log(ROW, ranks=0).replace("# Using devices\n#\n", f"# Using devices\n# Using devices\n{devices}#\n")
+    with pytest.raises(InputError, match=r"rank 0 is on a and on b: their runs print side by side.* without MPI=1"):
+        read(tmp_path, text)
+    again = text.replace("# Using devices\n# Using devices\n", "# Using devices\n").replace(
+        "#  Rank  0 Group  0 Pid 7 on b", "# Using devices\n#  Rank  0 Group  0 Pid 7 on b"
+    )
+    assert len(read(tmp_path, again)) == 2  # the first run gave up before its table
+
+
 def test_debug_lines_in_between_are_passed_over_and_a_broken_row_is_said(tmp_path):
     broken = "    16777216       4194304     float     sum      -1   node1:4711 NCCL INFO"
     notes = []

@@ -93,6 +93,19 @@ def test_latency_between_two_is_a_message(tmp_path):
     assert (row.operation, row.algorithm, row.n_ranks, row.time) == ("send_recv", "", 2, 1.25e-6)
 
 
+def test_rates_of_many_messages_do_not_mix_with_latencies_of_one(tmp_path):
+    """Of osu_bw 64 messages are under way at once: 1 byte takes 0.4 us of it, and 2.5 us alone."""
+    bandwidth = (
+        "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n1  2.50\n1024  2000.00\n4194304  12000.00\n"
+    )
+    latency = "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n1  2.54\n1024  3.10\n"
+    notes = []
+    rows = {row.size: row.time for row in read(tmp_path, bandwidth + latency, notes=notes)}
+    assert rows == pytest.approx({1: 2.54e-6, 1024: 3.10e-6, 4194304: 4194304 / 12e9})
+    assert any("left out: 2 rows of bandwidth" in note for note in notes)
+    assert len(read(tmp_path, bandwidth)) == 3
+
+
 def test_with_c_a_row_that_is_wrong_is_left_out_and_said(tmp_path):
     head = (
         "# OSU MPI Allreduce Latency Test v7.4\n# Datatype: MPI_INT.\n# Size       Avg Latency(us)        Validation\n"

@@ -104,6 +104,8 @@ def test_what_is_written_for_htsim_is_read_back(spec: str, tmp_path: Path) -> No
         ('{"traceEvents": []}', "a trace of PyTorch's profiler"),
         ('{"foo": 1}', "an object with foo"),
         ("<rack/>", "outermost element is <rack>"),
+        ('<graphs version="1"><graph id="0"/></graphs>', "NCCL's graph file .*, which has channels and no machine"),
+        ("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Topology\n", "a file of Kueue's objects, which name labels"),
         ("\x00\x01", "binary data"),
     ],
 )

@@ -30,6 +30,8 @@ _KNOWN = re.compile(
     )?""",
     re.VERBOSE | re.ASCII,
 )
+# The beginning of a row of nccl-tests, which is printed in parts.
+_ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w+\s", re.ASCII)
 # Headers of tables, which begin with a sign of their own, and the most characters that stand before them.
 _HEADER = re.compile("|".join(one.header for one in LOG_FORMATS))
 LONGEST = 200
@@ -56,7 +58,12 @@ def lines_of_log(text: str) -> Iterator[str]:
     for raw in io.StringIO(text):
         line = raw[:LOOKED_AT] if len(raw) <= LOOKED_AT else f"{raw[:LOOKED_AT]}\n"
         match = next(filter(None, (prefix.match(line) for prefix in learned)), None) or _KNOWN.match(line)
-        yield line[match.end() :] if match and not line.isspace() else line
+        yield _without(match[0].strip(), line[match.end() :]) if match and not line.isspace() else line
+
+
+def _without(label: str, line: str) -> str:
+    """Return a row of a table without the labels in it, which launchers write again before each of its parts."""
+    return line.replace(label, " ") if label and _ROW.match(line) and label in line else line
 
 
 def _unwrapped(line: str) -> str:

@@ -6,12 +6,37 @@ import re
 from collections.abc import Sequence
 
 NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
+# Names of types that nccl-tests prints.
+_TYPES = {
+    "int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2",
+    "fp8_e4m3", "fp8_e5m2",
+}  # fmt: skip
+_ROOT = re.compile(r"-?\d{1,9}", re.ASCII)
+_HALF = ("time", "algbw", "busbw")
 _UNIT = re.compile(r"\(.*\)$")
 
 
 def column_names(cells: Sequence[str]) -> list[str]:
     """Return the words of a line without the sign before them and without units."""
     return [_UNIT.sub("", cell) for cell in cells if cell != "#"]
+
+
+def implied_columns(cells: Sequence[str]) -> list[str]:
+    """Return the columns of a whole row whose header is not there, as in an excerpt; empty of what is no such row.
+
+    Both halves are there, each with or without a count of wrong results, behind size, count, type, operation and root.
+    """
+    if len(cells) < 4 or not (cells[0].isdecimal() and cells[1].isdecimal()) or cells[2] not in _TYPES:
+        return []
+    words = ["size", "count", "type", "redop"]
+    if len(cells) > 4 and _ROOT.fullmatch(cells[4]):
+        words.append("root")
+    n = len(cells) - len(words)
+    if n not in (6, 8):
+        return []
+    half = [*_HALF, *(["#wrong"] if n == 8 else [])]
+    times = (cells[len(words) + k : len(words) + k + 3] for k in (0, n // 2))
+    return [*words, *half, *half] if all(NUMBER.fullmatch(cell) for three in times for cell in three) else []
 
 
 def aligned(columns: list[str], cells: list[str]) -> list[str]:
