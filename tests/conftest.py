@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from front_indices import looked_at
 from hypothesis import settings
 
 # Of matrix products, before a library is imported that reads it: one for each worker of two, since threads that wait
@@ -184,9 +185,11 @@ DEFINED, CALLED = set(), set()
 
 
 def record_calls(function, options):
-    """Stand for ``jit._kernel`` without the JIT: the plain function, whose calls are recorded."""
+    """Stand for ``jit._kernel`` without the JIT: the plain function, whose calls are recorded and indices looked at."""
     name = f"{function.__module__}.{function.__qualname__}"
     DEFINED.add(name)
+    if "from_front" in options and function.__closure__ is None:
+        function = looked_at(function)
 
     @functools.wraps(function)
     def recorded(*args):

@@ -160,6 +160,15 @@ class LinkedCompiler(Compiler):
         return [_passes(self.state, LowerLinked)]
 
 
+class FromFrontCompiler(LinkedCompiler):
+    """Of kernels that other kernels call and whose indices are not negative: the context is this compilation's own."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return the same passes, with a context that tells :mod:`commsim.core.compiling.array_items`."""
+        self.state.targetctx.counts_from_front = True
+        return super().define_pipelines()
+
+
 class CalledCompiler(Compiler):
     """Of kernels that Python calls; loops are left as they are, which saves a third of LLVM's time."""
 

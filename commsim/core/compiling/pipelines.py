@@ -12,7 +12,7 @@ from .kernel_cache import KernelCache, LinkedCache, line_of
 from .notices import notify
 
 OURS, FASTER = "commsim.core.compiling.kernel_compiler", "commsim.core.compiling.faster_numba"
-LONG_LOOPS = "long_loops"  # our own option among those of `njit`
+LONG_LOOPS, FROM_FRONT = "long_loops", "from_front"  # our own options among those of `njit`
 VALUES = 4  # that the two kernels of the check add
 
 
@@ -32,6 +32,8 @@ class Pipelines(NamedTuple):
         Options of ``njit`` for kernels that Python calls, and for those within others.
     long_loops : dict
         Options of ``njit`` for kernels that Python calls and whose loops are long.
+    from_front : dict
+        Options of ``njit`` for kernels within others that have no negative index.
     linked_cache : type
         Cache of kernels within others.
     widened : callable
@@ -41,6 +43,7 @@ class Pipelines(NamedTuple):
     called: dict[str, Any]
     linked: dict[str, Any]
     long_loops: dict[str, Any]
+    from_front: dict[str, Any]
     linked_cache: type[KernelCache]
     widened: Callable[[Any], Any]
 
@@ -53,7 +56,8 @@ class Pipelines(NamedTuple):
 
     def link(self, function: Callable[..., Any], options: dict[str, Any], quiet: bool = False) -> Any:
         """Return Numba's object for a kernel within others."""
-        dispatcher = importlib.import_module("numba").njit(**self.linked, **_of_numba(options))(function)
+        linked = self.from_front if options.get(FROM_FRONT) else self.linked
+        dispatcher = importlib.import_module("numba").njit(**linked, **_of_numba(options))(function)
         dispatcher._cache = self.linked_cache(function, options, quiet)
         compile_one = dispatcher.compile
         dispatcher.compile = lambda kinds: compile_one(self.widened(kinds))
@@ -62,10 +66,10 @@ class Pipelines(NamedTuple):
 
 def _of_numba(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that Numba knows."""
-    return {name: value for name, value in options.items() if name != LONG_LOOPS}
+    return {name: value for name, value in options.items() if name not in (LONG_LOOPS, FROM_FRONT)}
 
 
-PLAIN = Pipelines({}, {}, {}, KernelCache, lambda kinds: kinds)
+PLAIN = Pipelines({}, {}, {}, {}, KernelCache, lambda kinds: kinds)
 
 
 @functools.cache
@@ -87,10 +91,9 @@ def pipelines() -> Pipelines:
 def _own_pipelines() -> Pipelines:
     ours = importlib.import_module(OURS)
     importlib.import_module(FASTER).install()
-    called, linked, long_loops = (
-        {"pipeline_class": kind} for kind in (ours.CalledCompiler, ours.LinkedCompiler, ours.LongLoopsCompiler)
-    )
-    return Pipelines(called, linked, long_loops, LinkedCache, ours.widened)
+    kinds = ours.CalledCompiler, ours.LinkedCompiler, ours.LongLoopsCompiler, ours.FromFrontCompiler
+    called, linked, long_loops, from_front = ({"pipeline_class": kind} for kind in kinds)
+    return Pipelines(called, linked, long_loops, from_front, LinkedCache, ours.widened)
 
 
 def _check(found: Pipelines) -> None:

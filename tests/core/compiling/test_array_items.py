@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from front_indices import looked_at
 
 from commsim.core.compiling import notices
-from commsim.core.compiling.pipelines import pipelines
+from commsim.core.compiling.pipelines import FROM_FRONT, pipelines
 from commsim.core.jit import BORROWING, KERNEL, Kernel, _is_disabled
 
 pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
@@ -97,3 +98,58 @@ def test_an_item_takes_few_instructions():
         patch.undo()
     (body,) = [text for text in sizes if "define" in text and "pick" in text][:1]
     assert body.count("extractvalue") <= 3
+
+
+def swap(a, i, j):
+    a[i], a[j] = a[j], a[i]
+
+
+def swap_in_table(a, i, j):
+    a[i, j], a[j, i] = a[j, i], a[i, j]
+
+
+NOT_NEGATIVE = {**BORROWING, FROM_FRONT: True}
+
+
+def within_another(function, options):
+    """Return a kernel that calls one with these options: only a kernel within another is not looked at."""
+    inner = Kernel(function, options)
+
+    def outer(a, i, j):
+        inner(a, i, j)
+
+    return Kernel(outer, KERNEL)
+
+
+@pytest.mark.parametrize("index", [np.int64, np.int32, np.uint32])
+def test_items_by_indices_that_are_not_negative(index):
+    values, table = np.arange(9), np.arange(81).reshape(9, 9)
+    for i, j in ((1, 3), (8, 0)):
+        for function, array in ((swap, values), (swap_in_table, table)):
+            theirs = array.copy()
+            within_another(function, NOT_NEGATIVE)(array, index(i), index(j))
+            function(theirs, i, j)
+            np.testing.assert_array_equal(array, theirs)
+
+
+def test_a_negative_index_is_out_of_bounds_where_none_may_be():
+    values = np.arange(4)
+    within_another(swap, {**BORROWING, "boundscheck": True})(values, 1, -1)
+    assert list(values) == [0, 3, 2, 1]
+    with pytest.raises(IndexError):
+        within_another(swap, {**NOT_NEGATIVE, "boundscheck": True})(values, 1, -1)
+
+
+def test_a_negative_index_is_found_in_plain_python():
+    values = np.arange(4.0)
+    looked_at(swap)(values, np.int32(1), 3)
+    assert list(values) == [0.0, 3.0, 2.0, 1.0]
+    for run in (
+        lambda: looked_at(swap)(values, 1, np.int32(-4)),
+        lambda: looked_at(swap_in_table)(np.zeros((5, 5)), 1, -2),
+        lambda: looked_at(exchange)(values, 1, 2),
+        lambda: looked_at(in_table)(np.zeros((5, 4)), 1, 2),
+        lambda: looked_at(of_rows)(np.zeros(4, ROW), 1, -1),
+    ):
+        with pytest.raises(IndexError, match="is negative"):
+            run()
