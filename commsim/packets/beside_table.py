@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.result import Result
-from commsim.packets.packet_options import name_of, queues_of, told_queues, told_transport
+from commsim.packets.packet_options import USUAL, name_of, queues_of, told_queues, told_transport
 from commsim.report.answer import Lines, Part
 from commsim.report.table_of_run import EngineReport
 
@@ -72,11 +72,11 @@ def unmet(results: Sequence[Result], transport: Spraying | None) -> list[str]:
     transport : Spraying, optional
         How packets were sent.
     """
-    name = name_of(transport)
-    if transport is None or not transport.on_path or transport.window is not None or name not in ("dctcp", "dcqcn"):
+    if transport is None or not transport.on_path or transport.window is not None:
         return []
-    if name == "dcqcn" and transport.ack_every != 1:  # else it answers fewer packets than the window does
-        return []
+    name, rules = name_of(transport), transport.settled[0]
+    if name == USUAL or not rules.usual_path or (rules.ack_packets and transport.ack_every != 1):
+        return []  # one that answers several packets at once answers fewer than the window does
     slowing = ("marks", "drops_full", "drops_loss", "trimmed", "pauses", "timeouts")
     if any(result.counters.get(key, 0) for result in results for key in slowing):
         return []

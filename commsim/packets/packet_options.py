@@ -1,7 +1,8 @@
 """Options of the packet engine, as every door has them: framing, transport, balancing, queues, marks and losses.
 
 With the transports ``window``, ``dctcp`` and ``dcqcn`` a message goes over one path unless an option of ``SPREADING``
-says otherwise, and full queues trim only where that is asked for; with all others over many, and they trim.
+says otherwise, and full queues trim only where that is asked for; with ``hpcc`` it goes over one path, and with all
+others over many, and they trim.
 """
 
 from __future__ import annotations
@@ -180,7 +181,16 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     if "ecn_min" in fabric or "ecn_max" in fabric:
         low = fabric.pop("ecn_min", 0.0)
         fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
+    if not SPREADING & sent.keys() and _follows_a_path(name):
+        sent["balancing"] = "path"
     return Spraying(transport, trims=packets.get("trimming", True), **sent, **fabric)
+
+
+def _follows_a_path(name: str) -> bool:
+    """Whether a transport reads the links of one path, as HPCC does, so that its messages cannot be spread."""
+    from commsim.packets.transports.transports import TRANSPORTS
+
+    return name in TRANSPORTS and TRANSPORTS[name].one_path
 
 
 def _keeps_to_path(name: str) -> bool:

@@ -108,8 +108,8 @@ def spelled_out(spec: str, operation: str | None) -> str:
     Parameters
     ----------
     spec : str
-        ``name:key=value,...``; any that is no alias of a library, and no beginning of a name that ends with the
-        operation, is returned as it is.
+        ``name:key=value,...``; any that is no alias of a library, no name or spelling of :mod:`.names_of_papers`, and
+        no beginning of a name that ends with the operation, is returned as it is.
     operation : str or None
         Name of the operation; for libraries all-reduce by default.
 
@@ -121,11 +121,16 @@ def spelled_out(spec: str, operation: str | None) -> str:
     name, colon, rest = spec.partition(":")
     library = CHOOSING.get(name.lower().translate(_BETWEEN), name.strip())
     if library not in (*LIBRARIES.values(), *CHOOSING.values()):
-        whole = f"{name.strip()}_{operation}"
-        if operation and whole in COLLECTIVES and name.strip() not in COLLECTIVES:
-            return f"{whole}{colon}{rest}"
+        if name.strip() in COLLECTIVES:
+            return spec
+        from commsim.prediction.names_of_papers import known_as
+
+        if (known := known_as(name.strip())) != name.strip():
+            return f"{known}{(',' if ':' in known else colon) if rest else ''}{rest}"
+        if operation and f"{name.strip()}_{operation}" in COLLECTIVES:
+            return f"{name.strip()}_{operation}{colon}{rest}"
         close = difflib.get_close_matches(name.strip().lower(), LIBRARIES.values(), n=1, cutoff=ALIKE)
-        if close and name.strip() not in COLLECTIVES:
+        if close:
             raise COLLECTIVES.unknown(name.strip(), close)
         return spec
     parameters = rest.split(",")
