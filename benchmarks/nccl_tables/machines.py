@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.nccl_tables.host_pace import FITTED_ON, host_pace
-from benchmarks.nccl_tables.releases import newest_by
+from benchmarks.nccl_tables.releases import LOGGED, newest_by
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
@@ -29,7 +29,7 @@ from commsim.nccl.channel_search import (
 )
 from commsim.nccl.gpu_costs import GpuCosts
 from commsim.nccl.nccl_setting import Channels, NcclSetting
-from commsim.nccl.site import Site, efa_of
+from commsim.nccl.site import NEWEST_PLUGIN, Site, as_plugin_sets, efa_of
 
 SMALLEST = 1024
 # What is assumed of a table without a version; its interval is one over releases.
@@ -124,6 +124,8 @@ def read_tables(folder: Path) -> tuple[Table, ...]:
     for line in lines:
         if "not NCCL" in line["nccl_version"] or line["forced_algo"].startswith("MPI"):
             continue
+        line |= LOGGED.get(line["id"], {})
+        line["notes"] += f"; aws-ofi-nccl {line['plugin']}" if "plugin" in line else ""
         if same := re.match(r"as case (\w+)", line["notes"]):  # the rest of the notes stands with that table
             line["notes"] += "; " + notes.get(f"{line['id'].rsplit('_', 1)[0]}_c{same[1]}", "")
         tables.append(_table(folder, line))
@@ -287,7 +289,9 @@ def _setting(
             channels["nvls"] = Channels(heads, pace, outside, reported, path, near)
     is_alone = gpu in ("hopper", "blackwell") and near == "PIX" and n_nics >= per_node > 1
     one_nic = n_nics == 1 or (n_nodes > 1 and is_alone)
-    return NcclSetting(n, n_nodes, gpu, "intel", channels, one_nic_tree=one_nic)
+    found = NcclSetting(n, n_nodes, gpu, "intel", channels, one_nic_tree=one_nic, nic=nic)
+    said = re.search(r"aws-ofi-nccl (\d+)\.(\d+)", words)
+    return as_plugin_sets(found, network, (int(said[1]), int(said[2])) if said else NEWEST_PLUGIN)
 
 
 def systems(tables: Sequence[Table]) -> tuple[str, ...]:

@@ -17,6 +17,15 @@ RELEASED = {
     (2025, 1): (2, 24), (2025, 2): (2, 25), (2025, 3): (2, 26), (2025, 6): (2, 27),
 }  # fmt: skip
 
+# What the history of a log's own repository says of it, where the index has a later date or release: both logs are in
+# aws-samples/awsome-distributed-training since 88c2e71b (19 April 2024), whose container has NCCL 2.20.3 (2.19.4 until
+# 20 March) and aws-ofi-nccl 1.8.1; that of aws-samples/aws-do-eks is there since e48ae9a (22 July 2024).
+_APRIL_2024 = {"date": "2024-04", "nccl_version": "2.20.3", "plugin": "1.8.1"}
+LOGGED: dict[str, dict[str, str]] = {
+    "aws_p4de_2x8_ar": _APRIL_2024, "aws_p5_2x8_ar": _APRIL_2024,
+    "aws_p5_2x8_ar_b": {"date": "2024-07", "plugin": "1.10.0"},
+}  # fmt: skip
+
 
 def newest_by(date: str) -> tuple[int, int]:
     """Return the newest release of a date; 2.27 for later ones, 2.8 for earlier ones.

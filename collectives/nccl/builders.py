@@ -28,7 +28,7 @@ channels : int, optional
     Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
     Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
-{root}{cycles}{sharp}{slow}{heads}{rails}{buffer}
+{root}{cycles}{sharp}{slow}{heads}{rails}{buffer}{nvls_chunk}
 Returns
 -------
 Schedule
@@ -55,6 +55,10 @@ _HEADS = """heads : int
 _RAILS = """rails : int
     NICs of a machine: rings leave by a GPU of each in turn. ``commsim run`` takes it from the network. Default: 0, as
     many as GPUs.
+"""
+_NVLS_CHUNK = """nvls_chunk : int
+    Bytes of the largest chunk of NVLink SHARP (``NCCL_NVLS_CHUNKSIZE``). ``commsim run`` takes what release, GPU and
+    network plugin have. Default: 0, 128 KiB, and 64 KiB with trees of four machines and more.
 """
 _BUFFER = """buffer : int
     Bytes of a connection's buffer with Simple (``NCCL_BUFFSIZE``); default: 0, NCCL's own 4 MiB.
@@ -115,9 +119,10 @@ class Text:
         algorithms = ", ".join(f'"{name}"' for name in ("auto", *self.algorithms))
         root = f"root : int\n    {self.root}\n" if self.root else ""
         adds = library == "nccl" and "collnet_direct" in self.algorithms
+        own = {"sharp": _SHARP, "heads": _HEADS, "nvls_chunk": _NVLS_CHUNK}
+        shared = shared | (own if adds else dict.fromkeys(own, ""))
         return _DOC.format(
-            summary=self.summary, algorithms=algorithms, returns=self.returns, source=self.source, root=root,
-            sharp=_SHARP if adds else "", heads=_HEADS if adds else "", **shared,
+            summary=self.summary, algorithms=algorithms, returns=self.returns, source=self.source, root=root, **shared,
         )  # fmt: skip
 
 
@@ -158,11 +163,11 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
         sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0, rails: int = 0, buffer: int = 0,
-        cycles: Machines | None = None,
+        cycles: Machines | None = None, nvls_chunk: int = 0,
     ) -> Schedule:  # fmt: skip
         parameters = NcclParameters(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow,
-            heads=heads, rails=rails, buffer=buffer, cycles=cycles,
+            heads=heads, rails=rails, buffer=buffer, cycles=cycles, nvls_chunk=nvls_chunk,
         )  # fmt: skip
         return launch(parameters)
 

@@ -121,13 +121,6 @@ def max_channels(version: tuple[int, int]) -> int:
     return MANY if version >= MORE_CHANNELS else FEW
 
 
-def nvls_channels(gpu: str, n_nodes: int) -> int:
-    """Return how many channels NVLink SHARP takes: more on Blackwell, and still more on several nodes of it."""
-    if gpu == "blackwell":
-        return 24 if n_nodes == 1 else 32
-    return 16
-
-
 def check_pair(operation: str, algorithm: str, protocol: str) -> None:
     """Refuse an algorithm that an operation does not have, and a protocol that an algorithm does not have.
 
@@ -172,6 +165,8 @@ class NcclCall:
         Whether NVLink SHARP over several nodes carries less than 150 GB/s.
     buffer : int, bytes
         Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own, 4 MiB.
+    nvls_chunk : int, bytes
+        Largest chunk of NVLink SHARP; 0 for 128 KiB, and 64 KiB with trees of four nodes and more.
 
     Raises
     ------
@@ -191,6 +186,7 @@ class NcclCall:
     heads: int = 0
     slow_network: bool = False
     buffer: int = 0
+    nvls_chunk: int = 0
 
     def __post_init__(self) -> None:
         check_pair(self.operation, self.algorithm, self.protocol)
@@ -207,6 +203,8 @@ class NcclCall:
 
         if self.buffer and (not BUFFERS[0] <= self.buffer <= BUFFERS[1] or self.buffer % BUFFERS[0]):
             raise InputError(f"buffer must be a multiple of {BUFFERS[0]} B up to 1 GiB, got {self.buffer}")
+        if self.nvls_chunk and (not BUFFERS[0] <= self.nvls_chunk <= BUFFERS[1] or self.nvls_chunk % BUFFERS[0]):
+            raise InputError(f"nvls_chunk must be a multiple of {BUFFERS[0]} B up to 1 GiB, got {self.nvls_chunk}")
 
     @property
     def layout(self) -> NcclProtocol:

@@ -59,6 +59,8 @@ class NcclParameters:
         NICs of a machine, by whose GPUs rings and trees leave it in turn; 0 for as many as GPUs.
     buffer : int, bytes
         Buffer of a connection with Simple; 0 for NCCL's own.
+    nvls_chunk : int, bytes
+        Largest chunk of NVLink SHARP; 0 for NCCL's own.
     """
 
     name: str
@@ -78,6 +80,7 @@ class NcclParameters:
     heads: int = 0
     rails: int = 0
     buffer: int = 0
+    nvls_chunk: int = 0
 
     @property
     def in_cycles(self) -> bool:
@@ -121,6 +124,7 @@ class NcclParameters:
                 slow=self.slow,
                 heads=_heads(algorithm, self.operation, len(units[0]), self.heads),
                 buffer=self.buffer,
+                nvls_chunk=self.nvls_chunk,
             )
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None

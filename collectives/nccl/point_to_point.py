@@ -107,7 +107,7 @@ def receiving_warps(n_peers: int) -> int:
 
 def message(
     n_bytes: int, least: int, most: int, *, network: bool, many_nodes: bool, nvlink: bool = True, buffer: int = 0,
-    version: tuple[int, ...] = NEWEST,
+    version: tuple[int, ...] = NEWEST, net_chunk: int = 0,
 ) -> PeerMessage:  # fmt: skip
     """Cut one message.
 
@@ -129,8 +129,10 @@ def message(
         Buffer of a connection with Simple, which holds eight chunks; 0 for NCCL's own, which is large enough.
     version : (int, int)
         Release of NCCL.
+    net_chunk : int, bytes
+        Chunk where there are several nodes (``NCCL_P2P_NET_CHUNKSIZE``); 0 for NCCL's own.
     """
-    step = NVLINK_CHUNK if nvlink and not many_nodes else NET_CHUNK
+    step = (net_chunk or NET_CHUNK) if many_nodes else (NVLINK_CHUNK if nvlink else NET_CHUNK)
     step = min(step, buffer // STEPS) if buffer else step
     if n_bytes == 0:
         return PeerMessage(0, 1, "ll", LL_LARGEST)

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 
 from .call import BY_RANK, KIB, PROTOCOLS, STEPS, NcclCall
+from .nvls_sizes import MANY_NODES, MANY_NODES_CHUNK, OWN_CHUNK
 
 # Of a chunk of a ring with Simple, where the operation passes on what it receives: steps, and steps of a slice.
 CHUNK_STEPS, SLICE_STEPS = STEPS // 2, STEPS // 4
@@ -27,6 +28,8 @@ ALIGNMENT = 16
 # log: docs/data/nccl_real.md). LL counts four times, since it is for what is small.
 TRAFFIC, LL_TRAFFIC, MORE_TRAFFIC = 32 * KIB, 4, (2, 29)
 
+# Since this release a tree with Simple has chunks of a whole step; before, smaller ones where they would be few.
+WHOLE_TREE_CHUNKS = (2, 20)
 # Threads of a channel: of slow rings with Simple, and of what always takes them all.
 SLOW_THREADS, WIDE_THREADS = 256, 640
 # Bytes for each thread below which CollNet takes fewer channels.
@@ -156,11 +159,14 @@ def chunk_bytes(call: NcclCall, part: int) -> int:
         depth = call.n_ranks // call.n_nodes
         chunk = _halved(min(256 * KIB, chunk), total, ((depth * 64, 128), (depth * 8, 64), (depth, 32)))
     elif call.algorithm == "nvls":
-        largest = 32 * KIB if call.n_nodes > 1 and call.slow_network else 128 * KIB
+        largest = 32 * KIB if call.n_nodes > 1 and call.slow_network else call.nvls_chunk or OWN_CHUNK
         chunk = _stepped(min(chunk, largest), total / call.n_heads, ((64, 64), (8, 32), (2, 16)))
     elif call.algorithm == "nvls_tree":
-        largest = 64 * KIB if call.n_nodes >= 4 else 128 * KIB
-        chunk = _stepped(largest, total / call.n_heads, ((4, 64), (1, 32)))
+        largest = call.nvls_chunk or (MANY_NODES_CHUNK if call.n_nodes >= MANY_NODES else OWN_CHUNK)
+        chunk = _stepped(largest, total / call.n_heads, ((32, 256), (16, 128), (4, 64), (1, 32)))
+    elif call.algorithm == "tree" and call.protocol == "simple" and call.version < WHOLE_TREE_CHUNKS:
+        depth = call.n_ranks // call.n_nodes + call.n_nodes.bit_length() - 2
+        chunk = _halved(chunk, total, ((depth * 8, 128), (depth * 4, 64), (depth, 32)))
     elif call.algorithm == "tree" and call.protocol == "ll128":
         per_node = call.n_ranks / call.n_nodes
         steps = 1 + (call.n_nodes.bit_length() - 1) + 0.1 * per_node

@@ -31,7 +31,7 @@ OF_OPERATIONS = ("all", "reduce", "broadcast", "gather", "scatter", "barrier", "
 OF_LIBRARY = ("ring", "tree", "pat")
 # Flags of ``commsim nccl``, which are parameters of the collective here.
 OF_NCCL = ("gpu", "cpu", "graph", "channels", "nvls", "nic", "net-type", "net-latency", "min-ctas", "max-ctas",
-           "buffer", "socket-threads", "collnet")  # fmt: skip
+           "buffer", "socket-threads", "net-chunk", "nvls-chunk", "collnet")  # fmt: skip
 Read = TypeVar("Read", bound=Flags)
 
 AUTO = "auto"

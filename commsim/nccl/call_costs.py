@@ -145,12 +145,12 @@ def _of_exchange(
     exchange, many = exchange_at(site, ways, operation, size), ways.plugin is not None
     n, per_node = site.setting.n_ranks, site.setting.n_ranks // site.setting.n_nodes
     machines, channels = parameters.get("machines"), parameters.get("channels")
-    buffer, version = site.setting.buffer, site.setting.version
+    chunks = site.setting.buffer, site.setting.version, site.setting.net_chunk
     if operation == "send_recv":
-        sent, _ = cut_message(n, channels, size, machines, buffer, version)
+        sent, _ = cut_message(n, channels, size, machines, *chunks)
         peers, together, batches = 1.0, 1, 1
     else:
-        sent, at_once = cut_message(n, channels, size // n, machines, buffer, version)
+        sent, at_once = cut_message(n, channels, size // n, machines, *chunks)
         out = n - per_node if many else n - 1
         together, batches = per_node if many else 1, -(-n // at_once)
         peers = out / batches

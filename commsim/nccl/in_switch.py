@@ -217,7 +217,7 @@ class ExchangeTime(NamedTuple):
 
 def exchange_of(
     ways: CallLinks, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1,
-    buffer: int = 0, works: int = 0, version: tuple[int, ...] = NEWEST,
+    buffer: int = 0, works: int = 0, version: tuple[int, ...] = NEWEST, net_chunk: int = 0,
 ) -> ExchangeTime:  # fmt: skip
     """Return the time of an all-to-all; of one send to one peer for two ranks that exchange the whole.
 
@@ -241,6 +241,8 @@ def exchange_of(
         Peers that a rank has messages for, itself among them; 0 for all ranks.
     version : (int, int)
         Release of NCCL.
+    net_chunk : int, bytes
+        Chunk over several machines; 0 for NCCL's own.
 
     Notes
     -----
@@ -249,7 +251,9 @@ def exchange_of(
     p, many = ways.primitives, ways.plugin is not None
     channels = power_above(n_channels)  # NCCL opens more for messages (ncclTopoComputeP2pChannels)
     least, most = peer_channels(channels, n_ranks, ways.nics / ways.n_nics if many else None, version)
-    sent = message(each, least, most, network=many, many_nodes=many, buffer=buffer, version=version)
+    sent = message(
+        each, least, most, network=many, many_nodes=many, buffer=buffer, version=version, net_chunk=net_chunk
+    )  # fmt: skip
     out = float(each * (n_ranks - 1))
     if ways.plugin is None:
         if sent.protocol == "ll":

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from collectives.nccl.call import NEWEST
+from collectives.nccl.nvls_sizes import nvls_sizes
 from commsim.core.errors import InputError
 
 # Kinds of paths, the shortest first.
 PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS")
+# Those that have only PCIe switches on them.
+SHORT_PATHS = PATHS[: PATHS.index("PXB") + 1]
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
 PROTOCOLS = ("ll", "ll128", "simple")
 # A generation has a row in the tables of this module, and one in ``gpu_costs.toml``.
@@ -103,6 +106,10 @@ class NcclSetting:
         Buffer of a connection with Simple; 0 for NCCL's own.
     socket_threads : int
         Threads of a rank that copy over sockets; 0 for NCCL's own.
+    net_chunk, nvls_chunk : int, bytes
+        Chunk of messages between machines, and largest chunk of NVLink SHARP; 0 for NCCL's own.
+    nic : float, bytes/s
+        Rate of a NIC, as NCCL reads it; 0 for one machine.
     """
 
     n_ranks: int
@@ -118,6 +125,9 @@ class NcclSetting:
     max_ctas: int = 0
     buffer: int = 0
     socket_threads: int = 0
+    net_chunk: int = 0
+    nvls_chunk: int = 0
+    nic: float = 0.0
 
     def __post_init__(self) -> None:
         if self.n_ranks < 2:
@@ -154,6 +164,15 @@ class NcclSetting:
         if not self.collnet or collnet is None or self.version < MORE_WITH_COLLNET or self.n_ranks == self.n_nodes:
             return twice
         return twice + (twice // 2 if collnet.intra > collnet.inter else 0)
+
+    def nvls_call(self, algorithm: str) -> tuple[int, int]:
+        """Return the channels of a call with NVLink SHARP within bounds, and its largest chunk in bytes."""
+        nvls = self.channels.get("nvls", self.channels["ring"])
+        sizes = nvls_sizes(
+            self.gpu, self.n_nodes, self.version, per_node=self.n_ranks // self.n_nodes, nic=self.nic,
+            near=nvls.path_inter in SHORT_PATHS, said=self.nvls_chunk,
+        )  # fmt: skip
+        return self.limited(sizes.channels), sizes.tree_chunk if algorithm == "nvls_tree" else sizes.chunk
 
     @property
     def has_slow_rings(self) -> bool:

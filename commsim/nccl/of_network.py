@@ -40,7 +40,7 @@ from .channel_search import (
 )
 from .model_versions import FIRST_RELEASE
 from .nccl_setting import SINCE_HOPPER, Assumption, Channels, NcclSetting
-from .site import efa_of
+from .site import SET_BY_PLUGIN, as_plugin_sets, efa_of
 from .tuning_table import lacks_nvls_of_two
 
 # Times the rate of a NIC from which on a cable is faster: less is a header or a rounded rate.
@@ -82,6 +82,9 @@ class NcclOptions:
         Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own.
     socket_threads : int
         Threads of a rank that copy over sockets (``NCCL_SOCKET_NTHREADS``); 0 for NCCL's own.
+    net_chunk, nvls_chunk : int, bytes
+        Chunk of messages between machines (``NCCL_P2P_NET_CHUNKSIZE``), and largest chunk of NVLink SHARP
+        (``NCCL_NVLS_CHUNKSIZE``); 0 for NCCL's own.
     """
 
     gpu: str | None = None
@@ -98,6 +101,8 @@ class NcclOptions:
     max_ctas: int = 0
     buffer: int = 0
     socket_threads: int = 0
+    net_chunk: int = 0
+    nvls_chunk: int = 0
 
 
 def setting_of(network: Network, placement: Placement, n_ranks: int, setting: NcclOptions) -> NcclSetting:
@@ -157,12 +162,14 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
         if staged < outside:
             outside = staged
             assumed.append(Assumption(f"bytes go through the host's memory, {outside / 1e9:.4g} GB/s for a NIC"))
+    name = efa_of(gpu, hardware.get("gpudirect") != "no") if net == "efa" else net
     if setting.net_latency is None and many and setting.by_pattern is None:
-        name = efa_of(gpu, hardware.get("gpudirect") != "no") if net == "efa" else net
         reported = REPORTED_LATENCY.get(name, 0.0)
         setting = replace(setting, net_latency=reported)
         does = f"reports a latency of {reported * 1e6:.4g} us" if reported else "adds no latency"
         assumed.append(Assumption(f"the network plugin {does}", "--net-latency"))
+    if name in SET_BY_PLUGIN:
+        assumed.append(Assumption("aws-ofi-nccl of 1.16 or later sets buffers of 8 MiB, chunks of 512 KiB", "--buffer"))
     channels = _channels(gpu, inside, path, outside, n_nics, many, net, setting, near, fewest, assumed)
     if many and setting.channels is None and setting.by_pattern is None:
         ring = channels["ring"]
@@ -193,8 +200,10 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, setting: Nc
     is_alone = many and gpu in SINCE_HOPPER and fewest <= RAISED_HEADS
     is_alone = is_alone and gpus_beside_a_nic(network, unit, node) == 1
     one_nic = n_nics == 1 or bool(is_alone)
-    return NcclSetting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), setting.version,
-                   setting.min_ctas, setting.max_ctas, setting.buffer, setting.socket_threads)  # fmt: skip
+    found = NcclSetting(n_ranks, len(machines), gpu, cpu, channels, collnet, one_nic, tuple(assumed), setting.version,
+                    setting.min_ctas, setting.max_ctas, setting.buffer, setting.socket_threads, setting.net_chunk,
+                    setting.nvls_chunk, outside if many else 0.0)  # fmt: skip
+    return as_plugin_sets(found, name)
 
 
 def shown_by_network(setting: NcclSetting) -> list[Remark]:

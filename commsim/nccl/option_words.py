@@ -79,6 +79,8 @@ WORDS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "max_ctas": ("max_ctas", _ctas),
     "buffer": ("buffer", _buffer),
     "socket_threads": ("socket_threads", _threads),
+    "net_chunk": ("net_chunk", _buffer),
+    "nvls_chunk": ("nvls_chunk", _buffer),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from collectives.nccl.call import BY_RANK, MORE_CHANNELS, NcclCall, nvls_channels
+from collectives.nccl.call import BY_RANK, MORE_CHANNELS, NcclCall
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, microseconds
@@ -207,17 +207,17 @@ def switch_rate(site: Site) -> float:
 
 def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int = 0) -> NcclCall:
     """Return the call that NCCL's rules cut, with the channels of the place unless a number is given."""
-    where, heads, usual = site.setting, 0, site.max_channels
+    where, heads, usual, largest = site.setting, 0, site.max_channels, 0
     if cell.algorithm.startswith("nvls"):
         heads = nvls_heads(where)
-        usual = where.limited(nvls_channels(where.gpu, where.n_nodes))
+        usual, largest = where.nvls_call(cell.algorithm)
     if cell.algorithm == "collnet_direct":
         heads = direct_heads(site, operation)
     n_channels = n_channels or usual
     release = site.version[0], site.version[1]
     return NcclCall(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
-        slow=where.has_slow_rings, heads=heads, buffer=where.buffer,
+        slow=where.has_slow_rings, heads=heads, buffer=where.buffer, nvls_chunk=largest,
     )  # fmt: skip
 
 
@@ -232,14 +232,15 @@ def direct_heads(site: Site, operation: str) -> int:
 
 def exchange_at(site: Site, ways: CallLinks, operation: str, size: int) -> ExchangeTime:
     """Return the time of an exchange of messages at a place."""
-    n, buffer, version = site.setting.n_ranks, site.setting.buffer, site.version
+    n, version, usual = site.setting.n_ranks, site.version, site.max_channels
+    chunks = {"buffer": site.setting.buffer, "net_chunk": site.setting.net_chunk}
     bare = ways.link * ways.exchange if site.pcie else site.link
     if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
         k = min(ways.n_nics, ways.per_node)  # NICs in use
         alone = replace(ways, nics=ways.nics / k, n_nics=1, host=ways.host / k)
         if site.one_way and ways.plugin is None:
             return send_of(alone, size, bare)
-        return exchange_of(alone, size, 2, 1, site.max_channels, bare, buffer=buffer, works=1, version=version)
+        return exchange_of(alone, size, 2, 1, usual, bare, works=1, version=version, **chunks)
     together = n // site.setting.n_nodes
     per_node, each = together if site.p2p else 1, -(-size // n)
-    return exchange_of(ways, each, n, per_node, site.max_channels, bare, together, buffer=buffer, version=version)
+    return exchange_of(ways, each, n, per_node, usual, bare, together, version=version, **chunks)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, NEWEST
+from collectives.nccl.call import FEW, KIB, MANY, MORE_CHANNELS, NEWEST
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware, transport_of
 from commsim.core.network import Network
@@ -13,6 +14,14 @@ from commsim.core.placement import Placement
 from commsim.nccl.machine_links import fewest_nics, gpus_outside, links_inside, links_outside, ports_apart
 
 from .nccl_setting import SINCE_HOPPER, NcclSetting
+
+# What aws-ofi-nccl sets where the user does not, by EFA, and its release that began with it: NCCL_BUFFSIZE and
+# NCCL_P2P_NET_CHUNKSIZE, and where GPUs have NVLink SHARP NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE
+# (src/platform-aws.cpp of 1.8 to 1.21). Machines before P4d are not in its list.
+_BUFFERS = {"buffer": (8192 * KIB, (1, 16)), "net_chunk": (512 * KIB, (1, 16))}
+_OF_HOPPER = _BUFFERS | {"nvls_chunk": (512 * KIB, (1, 8))}
+SET_BY_PLUGIN = {"efa": _BUFFERS, "efa2": _OF_HOPPER, "efa3": _OF_HOPPER}
+NEWEST_PLUGIN = (1, 21)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +106,27 @@ def site_of(network: Network, placement: Placement, setting: NcclSetting) -> Sit
     n_nics = max(n_nics, 1)
     host, ports = gpus_outside(network, unit, outer) * n_nics, ports_apart(network, setting.version)
     return Site(setting, link, path != "NVL", rate * n_nics, name, setting.version, n_nics=n_nics * ports, host=host)
+
+
+def as_plugin_sets(
+    setting: NcclSetting, network: str, release: tuple[int, int] = NEWEST_PLUGIN
+) -> NcclSetting:  # fmt: skip
+    """Return a setting with the sizes that a network's plugin sets where the user has said none.
+
+    Parameters
+    ----------
+    setting : NcclSetting
+        What is known.
+    network : str
+        Name of the network, as in ``gpu_costs.toml``; one machine's NCCL loads the plugin, too.
+    release : (int, int)
+        Release of the plugin.
+    """
+    known = SET_BY_PLUGIN.get(network, {}).items()
+    sizes: dict[str, Any] = {
+        name: size for name, (size, since) in known if release >= since and not getattr(setting, name)
+    }
+    return replace(setting, **sizes)
 
 
 def efa_of(gpu: str, gpudirect: bool) -> str:

@@ -175,6 +175,13 @@ def _is_corrected(setting: NcclSetting, cell: Cell) -> bool:
     return cell.algorithm == "tree" or (cell.algorithm == "nvls_tree" and setting.gpu == "blackwell" and x86)
 
 
+def nvls_parameters(setting: NcclSetting, algorithm: str) -> dict[str, int]:
+    """Return heads and largest chunk of a call with NVLink SHARP as parameters of its schedule; nothing of others."""
+    if not algorithm.startswith("nvls"):
+        return {}
+    return {"heads": nvls_heads(setting), "nvls_chunk": setting.nvls_call(algorithm)[1]}
+
+
 def nvls_heads(setting: NcclSetting) -> int:
     """Return the GPUs of a machine that head a part with NVLink SHARP: as many as the search has channels for."""
     found = setting.channels["nvls"].n if "nvls" in setting.channels else 0

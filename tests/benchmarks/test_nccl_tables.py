@@ -77,6 +77,20 @@ def test_a_table_that_names_no_release_has_the_newest_of_its_day(tmp_path, date,
     assert newest_by("2025-01/02") == (2, 25)
 
 
+def test_what_a_repository_s_history_says_of_a_log_counts_before_the_index(tmp_path):
+    """The log of two P5 is of April 2024, with NCCL 2.20.3 and a plugin that set no buffers."""
+    head = "id,source,date,machine,n_hosts,gpus_per_host,nics_per_host,nic_Gbps,fabric,nccl_version,operation"
+    end = "source,<=2026-02,AWS p5.48xlarge (8x H100 SXM5),2,8,32,100,EFA v2,2.27.7,all_reduce,,,yes,"
+    names = "aws_p5_2x8_ar", "another"
+    lines = [f"{head},forced_algo,forced_proto,healthy,notes", *(f"{name},{end}" for name in names)]
+    (tmp_path / "index.csv").write_text("\n".join(lines))
+    for name in names:
+        (tmp_path / f"{name}.csv").write_text("size_bytes,time_us,busbw_GBps\n1048576,100,0\n")
+    logged, indexed = (table.site for table in read_tables(tmp_path))
+    assert (logged.version, logged.setting.buffer, logged.setting.nvls_chunk) == ((2, 20, 3), 0, 2**19)
+    assert (indexed.version, indexed.setting.buffer, indexed.setting.nvls_chunk) == ((2, 27, 7), 2**23, 2**19)
+
+
 def test_nics_that_only_the_fabric_s_words_name_are_taken_and_said(tmp_path):
     several = DGX | {
         "n_hosts": 2,

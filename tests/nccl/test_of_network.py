@@ -7,8 +7,10 @@ from commsim.nccl.choice import ranges
 from commsim.nccl.intervals import EVERY, NODE
 from commsim.nccl.machine_links import port_rate
 from commsim.nccl.of_network import NcclOptions, setting_of
+from commsim.nccl.site import as_plugin_sets
 from commsim.nccl.tuning_table import cells
 from commsim.prediction.bounds.limited_by import limit_of
+from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
@@ -282,3 +284,33 @@ def test_one_slow_cable_does_not_change_what_the_other_nics_are_taken_for(machin
     ]
     assert rates[0] == rates[1] != []
     assert slow.time >= healthy.time
+
+
+def setting_at(topology, more=""):
+    return prepare(f"nccl_all_reduce{more}", topology).launch.setting
+
+
+def test_the_plugin_of_efa_sets_the_sizes_that_the_user_does_not():
+    """NCCL_BUFFSIZE, NCCL_P2P_NET_CHUNKSIZE and chunks of NVLink SHARP, as src/platform-aws.cpp of aws-ofi-nccl."""
+    for topology in ("p5", "p5@star:machines=2", "p6-b200@star:machines=2"):
+        found = setting_at(topology)
+        assert (found.buffer, found.net_chunk, found.nvls_chunk) == (8 * 2**20, 2**19, 2**19)
+    assert setting_at("p4d@star:machines=2").nvls_chunk == 0  # no NVLink SHARP there
+    own = setting_at("p5@star:machines=2", ":buffer=4MiB,net_chunk=128KiB,nvls_chunk=128KiB")
+    assert (own.buffer, own.net_chunk, own.nvls_chunk) == (4 * 2**20, 2**17, 2**17)
+    elsewhere = setting_at("dgx-h100@star:machines=2")
+    assert (elsewhere.buffer, elsewhere.net_chunk, elsewhere.nvls_chunk) == (0, 0, 0)
+
+
+def test_a_release_of_the_plugin_sets_what_it_knew():
+    """Buffers since 1.16, chunks of NVLink SHARP since 1.8."""
+    bare = setting_at("dgx-h100@star:machines=2")
+    sizes = [as_plugin_sets(bare, "efa2", release) for release in ((1, 7), (1, 8), (1, 16))]
+    assert [(one.buffer, one.nvls_chunk) for one in sizes] == [(0, 0), (0, 2**19), (2**23, 2**19)]
+
+
+def test_the_chunks_that_the_plugin_sets_are_those_of_the_schedule():
+    """At 4 GiB 16 channels of 8 heads have chunks of 512 KiB, four times those of 128 KiB."""
+    usual, own = (prepare(f"nccl_all_reduce{more}", "p5@star:machines=2") for more in ("", ":nvls_chunk=128KiB"))
+    assert [ready.at(2**32).parameters["nvls_chunk"] for ready in (usual, own)] == [2**19, 2**17]
+    assert usual.predict(2**32).time < 0.95 * own.predict(2**32).time

@@ -30,7 +30,7 @@ def test_every_word_is_a_flag_of_the_verb_and_a_field_of_what_is_given():
     [
         ("channels", "4:20GB/s"), ("nvls", "none"), ("nvls", "16:20GB/s"), ("nic", "25GB/s"), ("net_type", "SYS"),
         ("net_latency", "20us"), ("gpu", "ampere"), ("cpu", "amd"), ("min_ctas", "32"), ("max_ctas", "4"),
-        ("buffer", "8MiB"), ("socket_threads", "4"),
+        ("buffer", "8MiB"), ("socket_threads", "4"), ("net_chunk", "512KiB"), ("nvls_chunk", "512KiB"),
     ],
 )  # fmt: skip
 def test_a_word_of_the_collective_is_what_nccl_s_model_is_given(word, text):

@@ -51,6 +51,8 @@ class NcclConfig(Hashes, Faults, Placing, WithJson):
     max_ctas: str | None = flag(metavar="N", help="largest number of channels of a call (NCCL_MAX_CTAS)")
     buffer: str | None = flag(metavar="SIZE", help="buffer of a connection with Simple (NCCL_BUFFSIZE)")
     socket_threads: str | None = flag(metavar="N", help="threads of a rank over sockets (NCCL_SOCKET_NTHREADS)")
+    net_chunk: str | None = flag(metavar="SIZE", help="chunk of messages between machines (NCCL_P2P_NET_CHUNKSIZE)")
+    nvls_chunk: str | None = flag(metavar="SIZE", help="largest chunk of NVLink SHARP (NCCL_NVLS_CHUNKSIZE)")
     collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
     rows: str | None = flag(
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
+from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, release_of
 from collectives.nccl.launch import VERSION, NcclParameters, launch
 from collectives.nccl.pieces import EQUAL
 from collectives.nccl.rules import cut_call, first_loops, loops_of
@@ -42,7 +42,7 @@ from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.nccl.prediction import EXCHANGES, direct_heads, over_releases
 from commsim.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.nccl.site import Site, site_of
-from commsim.nccl.tuning_table import PATTERN, Cell, cells, lacks_nvls_of_two, nvls_heads
+from commsim.nccl.tuning_table import PATTERN, Cell, cells, lacks_nvls_of_two, nvls_parameters
 from commsim.prediction.collective_names import check_library, with_gpus
 from commsim.prediction.good_parameters import by_rails
 
@@ -118,13 +118,13 @@ class NcclLaunch:
         chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
         if self.setting is not None:
             channels = self.setting.channels["ring"].n
-            chosen |= {"buffer": self.setting.buffer} if self.setting.buffer else {}
+            chosen |= {name: n for name in ("buffer", "net_chunk") if (n := getattr(self.setting, name))}
             if self.operation in ALLOWED:
                 ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
                 cell = self._cell(size, {**ruled, **self.arguments})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 chosen |= {"slow": True} if self.setting.has_slow_rings else {}
-                chosen |= {"heads": nvls_heads(self.setting)} if cell.algorithm in IN_MACHINES else {}
+                chosen |= nvls_parameters(self.setting, cell.algorithm)
                 if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
                     chosen["heads"] = direct_heads(site, self.operation)
                 channels = ruled.get("channels", self._channels(cell.algorithm))
@@ -160,7 +160,7 @@ class NcclLaunch:
         assert self.setting is not None
         pattern = PATTERN.get(algorithm, algorithm)
         if pattern == "nvls":
-            return self.setting.limited(nvls_channels(self.setting.gpu, self.setting.n_nodes))
+            return self.setting.nvls_call(algorithm)[0]
         if self.given_site is not None:
             return self.given_site.max_channels
         return min(self.setting.channels_of(pattern), max_channels(self.setting.version))

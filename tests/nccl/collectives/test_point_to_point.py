@@ -62,3 +62,12 @@ def test_small_messages_over_a_network_have_smaller_chunks():
 def test_a_signal_has_no_bytes_and_a_chunk_of_ll_is_half_of_a_step():
     assert message(0, 1, 1, network=False, many_nodes=False).n_bytes == 0
     assert message(1000, 1, 1, network=False, many_nodes=False).chunk == 32 * 1024
+
+
+def test_a_chunk_between_machines_that_is_set_cuts_the_message():
+    """Below 8 chunks of 512 KiB a message has chunks of half of it, from there on whole ones (addP2pToPlan)."""
+    cut = [message(n, 1, 1, network=True, many_nodes=True, net_chunk=512 * KIB).chunk for n in (2**21, 2**22, 2**23)]
+    assert cut == [256 * KIB, 512 * KIB, 512 * KIB]
+    assert message(2**23, 1, 1, network=True, many_nodes=True).chunk == 128 * KIB
+    inside = {"network": False, "many_nodes": False}
+    assert message(2**23, 1, 1, net_chunk=2**20, **inside) == message(2**23, 1, 1, **inside)
