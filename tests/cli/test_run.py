@@ -261,11 +261,11 @@ def test_a_placement_file_and_a_network_file_are_read(commsim, tmp_path):
         (["--topology", "star"], "needs n_hosts"),
         (["--topology", "nothing.toml"], "nothing.toml"),
         (["--topology", STAR, "-b", "0"], "-b must be a whole number of bytes, at least 1"),
-        (["--topology", STAR, "-b=-1M"], "-b must be a whole number of bytes, at least 1, got '-1M'"),
+        (["--topology", STAR, "-b=-1M"], "-b must not be negative or infinite, got '-1M'"),
         (["--topology", STAR, "-b", "-1M"], "-b/--minbytes: must not be negative, got -1M"),
         (["--topology", STAR, "-b", "x1M"], "x1M"),
         (["--topology", STAR, "--size", "1e30G"], "--size must be below 8 EiB, got '1e30G'"),
-        (["--topology", STAR, "--size", "1.5G"], "got '1.5G', write GiB (1024) or GB (1000)"),
+        (["--topology", STAR, "--size", "1.5Gb"], "got '1.5Gb'; b is a bit, B is a byte"),
         (["--topolgy", STAR], "unrecognized arguments: --topolgy; did you mean --topology? (see"),
         (["--collective", "nccl"], "the following arguments are required: --topology"),
         (

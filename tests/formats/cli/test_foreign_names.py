@@ -130,7 +130,7 @@ def test_a_file_that_is_named_for_an_answer_is_replaced_whatever_verb_writes_it(
     [
         (("fit", "r.json", "--seed", "-1"), "--seed must be 0 or more, got -1"),
         (("nccl", "--from", "r.json", "--tuner-csv", "t.csv", "--nodes", "-7"), "--nodes must be a number of nodes"),
-        (("nccl", "--topology", "dgx-h100", "--size", "9" * 400 + "G"), "--size must be below 8 EiB"),
+        (("nccl", "--topology", "dgx-h100", "--size", "9" * 400 + "G"), "which is too large"),
         (("nccl", "--topology", "dgx-h100", "-e", "99999999999G"), "-e must be below 8 EiB, got '99999999999G'"),
         (("nccl", "--topology", "dgx-h100", "--ranks", "4", "--placement", "random", "--seed", "-1"),
          "--seed must be 0 or more, got -1"),

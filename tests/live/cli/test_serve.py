@@ -128,7 +128,7 @@ def test_serving_ends_with_the_counters_when_told_to_stop(tmp_path):
         ),
         (("all-reduce", "--rank", "2", "--workers", "2", "--port", "1"), "--rank is 0 to --workers less 1, got 2 of 2"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--size", "3B"), "--size must be a multiple of 4B"),
-        (("all-reduce", "--rank", "0", "--workers", "1", "--size", "0B"), "--size must be a multiple of 4B"),
+        (("all-reduce", "--rank", "0", "--workers", "1", "--size", "0B"), "--size must be a whole number of bytes"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--iterations", "0"), "--iterations must be at least 1"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--input", "no.npy"), "no.npy: No such file"),
         (

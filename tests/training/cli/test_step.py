@@ -101,7 +101,7 @@ def test_the_synthesized_push_is_the_fastest(commsim):
         ([*KV], "give --model NAME, or --layers N and --kv-heads N"),
         ([*KV, "--layers", 4, "--kv-heads", 3], "--from must divide the 3 heads"),
         ([*KV, "--model", "llama3-8b", "--layers", 2], "--layers and --model exclude each other"),
-        ([*WEIGHTS, "--size", "0B"], "--size must be above 0B"),
+        ([*WEIGHTS, "--size", "0B"], "--size must be a whole number of bytes, at least 1"),
         ([*WEIGHTS, "--size", "1GB", "--parts", 3], "--to: 4 ranks must be a multiple of the 3 parts"),
         ([*WEIGHTS], "give --model NAME or --size SIZE, one of them"),
     ],
