@@ -2,8 +2,8 @@
 
 Numba itself is imported when the first kernel is to be compiled. Loading it costs half a second and compiling some ten
 seconds, so that a kernel that touches a few thousand numbers is done sooner as plain Python: that is what
-:func:`expected_work` allows. Of a kernel that was never compiled on this machine more is interpreted, so that the first
-commands after installation do not wait for the compiler.
+:func:`expected_work` allows. A kernel that was never compiled on this machine is interpreted for as long as
+its compilation takes, so that the first commands after installation wait for the compiler only where that pays.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 # Packages with kernels: their named tuples go to kernels, which never make, return or take one apart.
 PACKAGES = {"commsim"}
@@ -29,16 +31,29 @@ COUNT_FROM_FRONT = ("commsim.engine",)
 
 # Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
-# The same for kernels that were never compiled here: some seconds, a fifth of what compiling an engine takes.
-MAX_NEW = 3_000_000
+# The same for each kernel that was never compiled here, and for each byte of byte code that the compiler reads: as long
+# either way. A kernel of one line takes it 0.25 s, a byte 0.2 ms; a step takes STEP seconds.
+STEPS_PER_KERNEL, STEPS_PER_BYTE = 100_000, 80
+STEP = 2.5e-6
+# The most for such a kernel: the largest ones are compiled by two processes. And for one that was never called, so that
+# nobody knows how much of the declared work it does: some 2 s for all kernels of that work together.
+MAX_NEW, MAX_UNTRIED = 3_000_000, 1_000_000
 
 F = TypeVar("F", bound=Callable[..., Any])
 # A structured array. As an array of np.void its fields would be arrays of Any, for which mypy tries every overload of
 # every operator: 141 s in place of 87 for the whole tree.
 Records = Any
-# Which kernels are interpreted: none, those never compiled here, all.
-NONE, NEW, ALL = range(3)
-_interpreting: ContextVar[int] = ContextVar("interpreting", default=NONE)
+# Work that is declared, and how often it is done.
+_declared: ContextVar[_Work | None] = ContextVar("declared", default=None)
+_times: ContextVar[int] = ContextVar("times", default=1)
+
+
+class _Work(NamedTuple):
+    """Declared work, and which new kernels are interpreted within it, or that every kernel is."""
+
+    steps: float
+    every: bool
+    chosen: dict[Kernel, bool]
 
 
 class Kernel:
@@ -52,7 +67,7 @@ class Kernel:
         Options of the compiler.
     """
 
-    steps_left, new_left = MAX_INTERPRETED, MAX_NEW
+    steps_left, most_new, most_untried = MAX_INTERPRETED, MAX_NEW, MAX_UNTRIED
     # ``module:function`` that compiles what this process will call, for a second process to call if this one compiles.
     needed_soon: ClassVar[str] = ""
     # What :func:`call_at` calls in plain Python; no global, whose value would be part of what kernels are kept under.
@@ -62,21 +77,37 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.options = options
+        self.declared = self.interpreted = 0.0  # steps as a new kernel: those declared, and those that it took
 
     def __call__(self, *args: Any) -> Any:
         """Run it, as plain Python within little work."""
-        which = _interpreting.get()
-        if which == ALL:
+        work = _declared.get()
+        if work is None:
+            return self.compiled(*args)
+        if work.every:
             return self.py_func(*args)
-        return self._interpreted(*args) if which == NEW and self.is_new else self.compiled(*args)
+        return self._interpreted(*args) if self.waits(work) else self.compiled(*args)
+
+    def waits(self, work: _Work) -> bool:
+        """Whether it is new, and is interpreted within this work and its repetitions sooner than it is compiled."""
+        if self not in work.chosen:  # declared is the work of all kernels together; what this one took says its part
+            part = _times.get() * self.interpreted / self.declared if self.declared else 1.0
+            needed = self.interpreted + work.steps * part
+            may_wait = needed <= self.most_new and self.is_new
+            tried = self.declared or needed > self.most_untried
+            work.chosen[self] = may_wait and (not tried or needed <= self.patience)
+            if work.chosen[self]:
+                self.declared += max(1.0, work.steps)
+        return work.chosen[self]
 
     def _interpreted(self, *args: Any) -> Any:
         """Run a new kernel as plain Python, with all kernels within it."""
-        token = _interpreting.set(ALL)
+        token, begin = _declared.set(_Work(0.0, True, {})), time.thread_time()
         try:
             return self.py_func(*args)
         finally:
-            _interpreting.reset(token)
+            _declared.reset(token)
+            self.interpreted += (time.thread_time() - begin) / STEP
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what copies, documentation and Numba ask for
@@ -94,9 +125,17 @@ class Kernel:
         return "compiled" not in self.__dict__ and is_new(self.py_func)
 
     @functools.cached_property
+    def patience(self) -> float:
+        """Steps that take as long as compiling it, with all kernels within it."""
+        from commsim.core.compiling.first_commands import code_bytes
+
+        return STEPS_PER_KERNEL + STEPS_PER_BYTE * code_bytes(self.py_func)
+
+    @functools.cached_property
     def compiled(self) -> Any:
         """The kernel as Numba's own, which Python calls."""
         Kernel.steps_left = 0
+        self.interpreted = math.inf
         return _pipelines().call(self.py_func, self.options)
 
     @functools.cached_property
@@ -179,7 +218,7 @@ def expected_work(steps: float, *, first: bool = False) -> Iterator[None]:
     """Declare how much the kernels called within have to do, so that little of it need not wait for the compiler.
 
     They are interpreted as long as this process has compiled nothing and has interpreted little: results are the same
-    to the last bit. Kernels that were never compiled here are interpreted for longer.
+    to the last bit. Each kernel that was never compiled here is interpreted until that takes longer than compiling it.
 
     Parameters
     ----------
@@ -190,31 +229,44 @@ def expected_work(steps: float, *, first: bool = False) -> Iterator[None]:
     """
     import numpy as np
 
-    which = _interpreting.get() if first else NONE
-    if which == ALL:
-        pass
-    elif steps <= Kernel.steps_left and not first:
-        which = ALL
-        Kernel.steps_left -= int(steps)
-    elif steps <= Kernel.new_left:
-        which = NEW
-        Kernel.new_left -= int(steps)
-    token = _interpreting.set(which)
+    work = _declared.get() if first else None
+    if work is None or not work.every:
+        work = _Work(steps, steps <= Kernel.steps_left and not first, {})
+        if work.every:
+            Kernel.steps_left -= int(steps)
+    token = _declared.set(work)
     try:
-        with np.errstate(all="ignore") if which else contextlib.nullcontext():  # compiled code does not warn
+        with np.errstate(all="ignore"):  # compiled code does not warn
             yield
     finally:
-        _interpreting.reset(token)
+        _declared.reset(token)
 
 
-def interprets_new() -> bool:
-    """Whether what is called now may be interpreted."""
-    return _interpreting.get() != NONE
+@contextlib.contextmanager
+def expected_times(n: int) -> Iterator[None]:
+    """Declare how often the work within is done: a kernel that would be compiled at a later time is so at the first.
+
+    Parameters
+    ----------
+    n : int
+        How often, or more.
+    """
+    token = _times.set(n)
+    try:
+        yield
+    finally:
+        _times.reset(token)
+
+
+def is_interpreted(function: Callable[..., Any]) -> bool:
+    """Whether a kernel that is called now is interpreted."""
+    work = _declared.get()
+    return not isinstance(function, Kernel) or (work is not None and (work.every or function.waits(work)))
 
 
 def compile_all() -> None:
     """Interpret nothing in this process from now on: for processes that run many small cases, or measure."""
-    Kernel.steps_left = Kernel.new_left = 0
+    Kernel.steps_left = Kernel.most_new = Kernel.most_untried = 0
 
 
 def _is_disabled() -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, PhysicsError
-from commsim.core.jit import compile_all, interprets_new
+from commsim.core.jit import compile_all, is_interpreted
 from commsim.core.network import Network
 from commsim.packets import packet_rows as rows_of
 from commsim.packets.aggregated.traffic_state import AggregationState
@@ -79,7 +79,7 @@ def run_fabric(
     PhysicsError
         If nothing can happen any more for another reason. This is a bug in commsim.
     """
-    if not interprets_new():
+    if not is_interpreted(run_kernel):
         compile_all()
     fabric, jobs = tables
     state = fabric.state

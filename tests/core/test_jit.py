@@ -3,6 +3,7 @@ import os
 import pickle
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from commsim.core import jit
 from commsim.core.compiling import first_commands
 from commsim.core.compiling.kernel_cache import KernelCache
-from commsim.core.jit import Kernel, compile_all, expected_work, kernel, njit_norefcount
+from commsim.core.jit import Kernel, compile_all, expected_times, expected_work, kernel, njit_norefcount
 
 
 @njit_norefcount
@@ -66,7 +67,8 @@ def test_work_that_counts_for_much_inside_of_little_is_compiled(steps):
 def empty(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(Kernel, "steps_left", 0)
-    monkeypatch.setattr(Kernel, "new_left", 100)
+    monkeypatch.setattr(Kernel, "patience", 100)
+    monkeypatch.setattr(Kernel, "most_untried", 150)
     for looked_up in (first_commands._known, first_commands._counted):
         looked_up.cache_clear()
     yield tmp_path
@@ -81,19 +83,95 @@ def new_kernel(calls):
     return made
 
 
-def test_more_is_interpreted_of_a_kernel_that_was_never_compiled_here(empty, monkeypatch):
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock on which an interpreted kernel takes as many steps as its argument says."""
+    now = [0.0]
+    monkeypatch.setattr(jit.time, "thread_time", lambda: now[0])
+    return now
+
+
+def timed_kernel(calls, clock):
+    def run(steps):
+        calls.append(steps)
+        clock[0] += max(steps, 0) * jit.STEP
+
+    made = Kernel(run, {})
+    made.__dict__["compiled"] = lambda steps: calls.append(-steps)
+    made.py_func.__qualname__ = "made"
+    return made
+
+
+def test_a_kernel_that_was_never_compiled_here_is_interpreted_for_as_long_as_that_takes(empty, monkeypatch, clock):
     monkeypatch.setattr(Kernel, "is_new", True)
     calls = []
-    made = new_kernel(calls)
+    made = timed_kernel(calls, clock)
     with expected_work(60):
-        made(1)
-    with expected_work(60):  # together more than there is left
-        made(2)
+        made(60)
+    with expected_work(60):  # together longer than its compilation
+        made(60)
     with expected_work(40, first=True):
+        made(20)
+        made(20)  # of the same work
+    made(1)
+    assert calls == [60, -60, 20, 20, -1]
+
+
+def test_a_new_kernel_waits_no_less_long_since_others_took_their_time(empty, monkeypatch, clock):
+    monkeypatch.setattr(Kernel, "is_new", True)
+    calls = []
+    large, small = timed_kernel(calls, clock), timed_kernel(calls, clock)
+    with expected_work(90):
+        large(90)
+        small(2)  # a small part of what is declared
+    with expected_work(90):
+        large(90)
+        small(3)
+    assert calls == [90, 2, -90, 3]
+
+
+def test_a_new_kernel_that_would_be_compiled_at_a_later_time_is_so_at_the_first(empty, monkeypatch, clock):
+    monkeypatch.setattr(Kernel, "is_new", True)
+    calls = []
+    large, small = timed_kernel(calls, clock), timed_kernel(calls, clock)
+    for n in (1, 8):
+        with expected_times(n), expected_work(20):
+            large(20)
+            small(1)
+    assert calls == [20, 1, -20, 1]
+
+
+def test_work_that_is_declared_too_large_is_not_tried(empty, monkeypatch, clock):
+    monkeypatch.setattr(Kernel, "is_new", True)
+    calls = []
+    made, other = timed_kernel(calls, clock), timed_kernel(calls, clock)
+    with expected_work(151):
+        made(1)
+    with expected_work(150):  # it may do little of the work
+        other(1)
+    assert calls == [-1, 1]
+
+
+def test_the_longer_the_code_the_later_it_is_compiled():
+    short, long = Kernel(add_one.py_func, {}), Kernel(add_ones.py_func, {})
+    steps = jit.STEPS_PER_KERNEL + jit.STEPS_PER_BYTE * len(add_one.py_func.__code__.co_code)
+    assert short.patience == steps
+    with_add_one = len(add_ones.py_func.__code__.co_code) + len(add_one.py_func.__code__.co_code)
+    assert long.patience == jit.STEPS_PER_KERNEL + jit.STEPS_PER_BYTE * with_add_one
+
+
+def test_a_kernel_that_is_compiled_in_this_process_is_not_interpreted_as_a_new_one(empty, monkeypatch):
+    monkeypatch.setattr(Kernel, "is_new", True)
+    compiles = SimpleNamespace(call=lambda function, _: lambda a: function(-a))
+    monkeypatch.setattr(jit, "_pipelines", lambda: compiles)
+    calls = []
+    made = Kernel(lambda a: calls.append(a), {})
+    with expected_work(1):
+        made(1)
+    made(2)
+    with expected_work(1):
         made(3)
-    made(4)
-    assert calls == [1, -2, 3, -4]
-    assert Kernel.new_left == 0
+    assert calls == [1, -2, -3]
 
 
 def test_a_kernel_whose_machine_code_is_kept_is_not_new(empty):
@@ -159,12 +237,18 @@ def test_first_commands_on_an_empty_cache_do_not_wait_for_the_compiler(line, tmp
     assert "compiling" not in out.stderr
 
 
-def test_what_runs_many_cases_compiles_all(steps):
+def test_what_runs_many_cases_compiles_all(steps, monkeypatch):
+    monkeypatch.setattr(Kernel, "most_new", 100)
+    monkeypatch.setattr(Kernel, "most_untried", 100)
+    monkeypatch.setattr(Kernel, "is_new", True)
     compile_all()
-    with expected_work(0):
-        assert not jit._interpreting.get() or Kernel.steps_left == 0
+    calls = []
+    made = new_kernel(calls)
     with expected_work(1):
-        assert not jit._interpreting.get()
+        made(1)
+    with expected_work(1, first=True):
+        made(2)
+    assert calls == [-1, -2]
 
 
 def test_a_kernel_calls_others_whether_it_is_compiled_or_not(steps):

@@ -1,5 +1,6 @@
 """A time is the median over hashes of routes where these matter, the same through every door."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -9,6 +10,7 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
+from commsim.prediction.plans import draws
 from commsim.prediction.plans.draws import hash_seeds
 from commsim.prediction.plans.run import over_hashes
 from commsim.prediction.read import scenario_of
@@ -194,3 +196,11 @@ def test_a_cable_so_slow_that_it_matters_is_seen_where_messages_fill_a_small_par
     network = f"{TWO_BY_TWO},uplink_bandwidth=800Gbps"
     found = cs.predict("ring_all_reduce", network, "1GB", scale=["link:leaf1:spine0=0.03"], seed=0)
     assert found.hashes.slowest > 2 * found.hashes.fastest
+
+
+def test_draws_that_are_still_to_come_count_for_what_is_compiled(monkeypatch):
+    declared = []
+    monkeypatch.setattr(draws, "expected_times", lambda n: declared.append(n) or contextlib.nullcontext())
+    found = cs.predict(HALVING, SPINES, SIZE, hashes=5, overhead="0us")
+    assert found.hashes.n == 5
+    assert declared == [2, 3, 2, 1]  # behind the second draw there are none, or all

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .kernel_cache import KernelCache, cache_folder
+from .kernel_cache import KernelCache, cache_folder, reached
 
 # Processes that may interpret new kernels; later ones compile them.
 MOST = 8
@@ -50,3 +50,14 @@ def _counted() -> bool:
     except OSError:  # nothing is kept there: each command would compile anew
         pass
     return True
+
+
+def code_bytes(function: Callable[..., Any]) -> int:
+    """Return the bytes of byte code of a kernel and of all that it can reach: its compilation takes in proportion.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel as plain Python.
+    """
+    return sum(len(one.__code__.co_code) for one in reached(function))

@@ -38,10 +38,8 @@ LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
 CODE_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 # Modules here by which machine code is made: what another version of them made does not fit to what these make.
 COMPILERS = ("array_items", "faster_numba", "fetching", "kernel_compiler", "tables_type")
-# Entries that are kept of one kernel, over all stamps and signatures; the least recently used are deleted.
-MAX_ENTRIES = 32
-# Seconds after which an unused entry is deleted.
-MAX_AGE = 30 * 24 * 3600.0
+# Entries that are kept of one kernel, over all stamps and signatures, the most recently used; and for how many seconds.
+MAX_ENTRIES, MAX_AGE = 32, 30 * 24 * 3600.0
 # What must fit into the folder for it to count as writable: about one compiled kernel.
 PROBE_BYTES = 1 << 18
 DIGEST_BYTES = 32
@@ -219,16 +217,18 @@ def stamp(function: Callable[..., Any], options: dict[str, Any]) -> str:
     """
     whole = blake2b(digest_size=DIGEST_BYTES)
     whole.update(repr(sorted(options.items())).encode())
-    seen = {function}
-    waiting = [function]
-    while waiting:
-        digest, called = describe(waiting.pop())
-        whole.update(digest)
-        for other in called:
-            if other not in seen:
-                seen.add(other)
-                waiting.append(other)
+    for one in reached(function):
+        whole.update(describe(one)[0])
     return whole.hexdigest()
+
+
+def reached(function: Callable[..., Any]) -> Iterator[Any]:
+    """Go through a function and all that it can call."""
+    seen, waiting = {function}, [function]
+    while waiting:
+        yield (one := waiting.pop())
+        waiting += (new := [other for other in describe(one)[1] if other not in seen])
+        seen.update(new)
 
 
 @functools.cache
@@ -278,7 +278,8 @@ def _content(value: Any, called: dict[FunctionType, None]) -> str:
     """Write a value in full, or a function by name, which is added to those that can be called."""
     kind = type(value).__qualname__
     if hasattr(value, "py_func"):  # a kernel, ours or Numba's
-        kind += repr(sorted(getattr(value, "options", getattr(value, "targetoptions", {})).items()))
+        options = getattr(value, "options", None)
+        kind += repr(sorted((value.targetoptions if options is None else options).items()))
         value = value.py_func
     if isinstance(value, FunctionType):
         if not _is_library(value.__module__):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import expected_times
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import OverHashes, Result
 from commsim.prediction.scenario import Wish
@@ -63,7 +64,7 @@ def _messages(plan: WorkPlan, size: float) -> int:
 def draws_of(
     network: Network,
     first: Outcome,
-    seeds: Iterable[int],
+    seeds: Sequence[int],
     play: Callable[[int], Outcome],
     more: Iterable[int] = (),
 ) -> list[Outcome]:
@@ -75,7 +76,7 @@ def draws_of(
         Network whose routes are hashed.
     first : Outcome
         First draw.
-    seeds : iterable of int
+    seeds : sequence of int
         Seeds of the others.
     play : callable
         Function from a seed to a draw.
@@ -83,8 +84,9 @@ def draws_of(
         Seeds that are tried while all draws are alike though the hash may matter.
     """
     draws = [first]
-    for seed in seeds:
-        draws.append(play(seed))
+    for k, seed in enumerate(seeds):
+        with expected_times(len(seeds) - k if k else 2):  # after the second there are none or all others
+            draws.append(play(seed))
         if len(draws) == 2 and not may_matter(network, first.results, draws[1].results):
             return draws
     for seed in more if len(draws) > 1 and alike(_times(draws)) else ():
