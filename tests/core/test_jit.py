@@ -68,6 +68,7 @@ def empty(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(Kernel, "steps_left", 0)
     monkeypatch.setattr(Kernel, "patience", 100)
+    monkeypatch.setattr(Kernel, "most_new", jit.MAX_NEW)  # another test may have had all compiled
     monkeypatch.setattr(Kernel, "most_untried", 150)
     for looked_up in (first_commands._known, first_commands._counted):
         looked_up.cache_clear()
