@@ -14,7 +14,8 @@ from commsim.core.names.nodes_and_links import host_names
 from commsim.core.network import Network
 from commsim.core.placement import STRATEGIES, is_strategy
 from commsim.core.spec import SUFFIXES
-from commsim.core.units import count_text
+from commsim.core.units import count_text, write_bandwidth
+from topologies import TOPOLOGIES
 
 _COUNTED = re.compile(r"(.+?)(?:x|:|\s+slots\s*=\s*)([1-9]\d{0,4})", re.ASCII)
 
@@ -57,10 +58,25 @@ def ranks_named(text: str, network: Network) -> list[int] | None:
             wanted = 1 if is_rank_by_rank else len(places[name]) if count is None else count
             if wanted > len(free):
                 n, before = len(places[name]), len(places[name]) - len(free)
-                raise InputError(f"{where}: {name} takes {count_text(n, 'rank')}, got {before} and then {wanted} more")
+                told = f"{where}: {name} takes {count_text(n, 'rank')}, got {before} and then {wanted} more"
+                raise InputError(told + _of_sockets(network, places[name][0], sum(one == name for one in many)))
             nodes += free[:wanted]
             taken.update(free[:wanted])
     return nodes
+
+
+def _of_sockets(network: Network, host: int, n_ranks: int) -> str:
+    """Return, after a semicolon, which network has hosts that take several ranks, where a plain host is given some."""
+    topology, _, rest = network.name.partition(":")
+    if network.machine[host] >= 0 or topology not in TOPOLOGIES or n_ranks < 2:
+        return ""
+    nic = write_bandwidth(float(network.bandwidth[network.src == host].max(initial=0.0)))
+    fabric = ",".join(part for part in rest.split(",") if part.partition("=")[0] not in ("n_hosts", "bandwidth"))
+    n_hosts, beside = len(network.endpoints), f",{fabric}" * bool(fabric)
+    return (
+        f"; cpu_host:n_cpus={n_ranks},n_nics=1,nic={nic}@{topology}:machines={n_hosts}{beside} has hosts "
+        f"m0 to m{n_hosts - 1} of {n_ranks} ranks, joined by their sockets' links (inter_cpu=)"
+    )
 
 
 def _names(word: str, places: Mapping[str, Sequence[int]]) -> tuple[list[str], int | None]:

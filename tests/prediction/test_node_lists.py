@@ -1,5 +1,6 @@
 import pytest
 
+from commsim import predict
 from commsim.core.errors import InputError
 from commsim.prediction.inputs import load_network, load_placement, placement_of_ranks
 from commsim.prediction.node_lists import ranks_named
@@ -111,3 +112,21 @@ def test_an_empty_host_file_and_a_wrong_line_are_named(commsim, tmp_path):
     for text, what in (("", "hosts.txt: is empty; it must name machines"), ("m0\nnode7\n", "hosts.txt, line 2: ")):
         path.write_text(text)
         assert what in commsim.refuses("run", "nccl", "--topology", MACHINES, "--placement", str(path))
+
+
+@pytest.mark.parametrize(
+    ("network", "placement", "n_ranks"),
+    [
+        ("star:n_hosts=4,bandwidth=25Gbps", "h0,h0", 2),
+        ("star:n_hosts=4,bandwidth=25Gbps", "h0,h0,h0", 3),
+        ("leaf_spine:n_leaves=2,hosts_per_leaf=2,n_spines=2,bandwidth=200Gbps", "h0,h0,h1,h1", 2),
+    ],
+)
+def test_several_ranks_on_a_plain_host_are_answered_with_the_network_that_has_such_hosts(network, placement, n_ranks):
+    plain = load_network(network)
+    with pytest.raises(InputError, match="h0 takes 1 rank, got 1 and then 1 more; cpu_host:") as refused:
+        ranks_named(placement, plain)
+    named = load_network(str(refused.value).split("; ")[1].split(" has hosts")[0])
+    assert len(named.endpoints) == n_ranks * len(plain.endpoints)
+    assert len(ranks_named("m0", named)) == n_ranks
+    assert predict("ring_all_reduce", named, "1MiB", placement="m0").time < 100e-6  # 2 x 512 KiB at 22 GB/s are 48 us
