@@ -9,7 +9,6 @@ its ratio is within ``NEAR`` of the one asked for, and 1:1 never gets fewer cabl
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -160,7 +159,9 @@ def by_tier(n_cables: Sequence[int], *latencies: float | None) -> NDArray[np.flo
     *latencies : float or None, s
         Latency of each tier's cables; None is that of the tier below.
     """
-    of_tiers = [*itertools.accumulate(latencies, lambda below, own: below if own is None else own)]
+    of_tiers: list[float] = []
+    for own in latencies:
+        of_tiers.append(of_tiers[-1] if own is None else own)
     return np.tile(np.repeat(np.array(of_tiers, np.float64), n_cables), 2)
 
 
