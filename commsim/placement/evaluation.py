@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, unknown_name
-from commsim.placement.starts.affinity import Component, LinkDemands, components, inconsistency, traverse
+from commsim.placement.starts.affinity import Component, components, inconsistency, traverse
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .candidate import ContendedLink, PlacementCandidate
@@ -67,7 +69,12 @@ def evaluate_all(
     ----------
     Rajasekaran, Ghobadi and Akella, NSDI 2024, algorithms 1 and 2.
     """
-    return evaluated(cluster, placed, loops, Scores(placed[0][1] if placed else (), settings or ScoreSettings()))[0]
+    scores = Scores(placed[0][1] if placed else (), settings or ScoreSettings())
+    found, _, classes = evaluated(cluster, placed, loops, scores)
+    return [
+        replace(one, inconsistency=inconsistency_of(one, jobs, rows, scores))
+        for one, (_, jobs), rows in zip(found, placed, classes, strict=True)
+    ]
 
 
 def evaluated(
@@ -127,15 +134,14 @@ def evaluate_placed(
 ) -> PlacementCandidate:
     """Score a placement whose links are known, at shifts (s) that are sought unless given; `scores` remembers them.
 
-    Circles, scores and estimates are of the phases that each job achieves on its path. At given shifts the
-    inconsistency is not known (:func:`inconsistency_at`): what each link would choose is a search of its own.
+    Circles, scores and estimates are of the phases that each job achieves on its path. The inconsistency is not known
+    yet where links close a loop (:func:`inconsistency_of`): what each link would choose is a search of its own.
     """
     scores = scores.on(classes)
     shared = [links for links in classes if scores.counts(links)]
     tight = contended(classes, scores)
-    away: float | None = None
     if shifts is None:
-        found, away, parts = _shifts(len(jobs), tight, scores)
+        found, parts = _shifts(len(jobs), tight, scores)
     else:
         found, parts = shifts, components([_joined(links, scores, _held(scores)) for links in tight])
     has_loop = any(part.has_loop for part in parts)
@@ -150,7 +156,7 @@ def evaluate_placed(
         _rows(cluster, names, shared, scores, found),
         {job.name: shift if job.start is None else job.start for job, shift in zip(jobs, found.tolist(), strict=True)},
         has_loop,
-        away,
+        None,
         dict(zip(names, times.tolist(), strict=True)),
         dict(zip(names, alone.tolist(), strict=True)),
         "estimate",
@@ -170,35 +176,54 @@ def contended(classes: Sequence[LinkClass], scores: Scores) -> list[LinkClass]:
     ]
 
 
-def inconsistency_at(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]) -> float:
-    """Return how far jobs start from what single links want when they start at some times, s."""
-    scores = scores.on(classes)
+def shifts_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.float64]:
+    """Shifts of jobs as :class:`Scores` has them, float64[n_jobs], s: 0 for those with a fixed start."""
+    return np.array([candidate.shifts[job.name] if job.start is None else 0.0 for job in jobs])
+
+
+def inconsistency_of(
+    candidate: PlacementCandidate, jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass], scores: Scores
+) -> float:
+    """Return how far jobs start from what single links want, s, which is sought now if it was not before."""
+    if candidate.inconsistency is not None:
+        return candidate.inconsistency
+    scores, shifts = scores.on(classes), shifts_of(candidate, jobs)
     wishes, period = _wishes(contended(classes, scores), scores, len(shifts))
-    return _away(wishes, shifts, period)
-
-
-def _away(wishes: Sequence[LinkDemands], shifts: NDArray[np.float64], period: NDArray[np.float64]) -> float:
     away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
     return away if away > 1e-9 else 0.0
 
 
-def _wishes(tight: Sequence[LinkClass], scores: Scores, n_jobs: int) -> tuple[list[LinkDemands], NDArray[np.float64]]:
+class _Wish:
+    """The shifts that suit a link, by the jobs that it joins; they are sought when they are asked for."""
+
+    def __init__(self, links: LinkClass, scores: Scores, held: int) -> None:
+        self._links, self._scores, self.jobs = links, scores, _joined(links, scores, held)
+        self.is_held = bool(scores.is_held[list(links.jobs)].any())
+
+    @functools.cached_property
+    def shifts(self) -> tuple[float, ...]:
+        """How much later each job should start, as far as this link is concerned, s."""
+        shifts, is_held = self._scores.shifts(self._links), self._scores.is_held[list(self._links.jobs)]
+        return (*((0.0,) if self.is_held else ()), *shifts[~is_held].tolist())
+
+
+def _wishes(tight: Sequence[LinkClass], scores: Scores, n_jobs: int) -> tuple[list[_Wish], NDArray[np.float64]]:
     """Return what each link wants, and the period of each job's circle, float64[n_jobs], s."""
     period, held = np.ones(n_jobs), _held(scores)
     for links in tight:
         period[list(links.jobs)] = scores.circle(links.jobs).period
-    return [_wish(links, scores, held) for links in tight], period
+    return [_Wish(links, scores, held) for links in tight], period
 
 
-def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArray[np.float64], float, list[Component]]:
-    """Start times of all jobs, how far they are from what single links want, and the jobs that links join."""
+def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArray[np.float64], list[Component]]:
+    """Start times of all jobs, and the jobs that links join."""
     wishes, period = _wishes(tight, scores, n_jobs)
     shifts = traverse(wishes, period, held=_held(scores))
     parts = components([wish.jobs for wish in wishes])
     for part in parts:
         if part.has_loop and any(inconsistency(wishes[i], shifts, period) > 1e-9 for i in part.links):
             shifts = joint_shifts([tight[i] for i in part.links], scores, shifts)
-    return shifts, _away(wishes, shifts, period), parts
+    return shifts, parts
 
 
 def _held(scores: Scores) -> int:
@@ -212,15 +237,6 @@ def _joined(links: LinkClass, scores: Scores, held: int) -> tuple[int, ...]:
     if not is_held.any():
         return links.jobs
     return held, *(job for job, stays in zip(links.jobs, is_held.tolist(), strict=True) if not stays)
-
-
-def _wish(links: LinkClass, scores: Scores, held: int) -> LinkDemands:
-    """Return the shifts that suit a link, by the jobs that it joins."""
-    shifts, is_held = scores.shifts(links), scores.is_held[list(links.jobs)]
-    free = shifts[~is_held].tolist()
-    return LinkDemands(
-        _joined(links, scores, held), (*((0.0,) if is_held.any() else ()), *free), is_held=bool(is_held.any())
-    )
 
 
 def _rows(

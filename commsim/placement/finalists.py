@@ -15,9 +15,9 @@ from commsim.training.sharing.shared_run import PER_USE
 
 from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
-from .evaluation import contended, evaluate_placed
+from .evaluation import contended, evaluate_placed, inconsistency_of, shifts_of
 from .link_classes import Scores
-from .other_hashes import inconsistency_of, merged, shifts_of, started_at
+from .other_hashes import merged, started_at
 from .ranking_remarks import PRINTED
 from .scored_placements import ScoredPlacement
 from .starts.free_windows import centred, windows_at

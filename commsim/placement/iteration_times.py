@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.starts.affinity import components
 from commsim.training.sharing.shared_links import fair_times
 from commsim.training.sharing.shared_run import MEASURED
 
@@ -41,11 +40,9 @@ def estimate(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.fl
     -------
     float64[n_jobs], s
     """
-    tight = [links for links in classes if len(links.jobs) > 1 and scores.is_tight(links)]
     times = scores.period.copy()
-    for part in components([links.jobs for links in tight]):
-        own = list(part.jobs)
-        times[own] = _of_component([tight[i] for i in part.links], own, scores, shifts)
+    for own, tight in scores.tight(classes):
+        times[own] = _of_component(tight, own, scores, shifts)
     return times
 
 
@@ -105,12 +102,12 @@ def met(links: LinkClass, scores: Scores, shifts: NDArray[np.float64] | None) ->
     shifts : float64[n], s, optional
         How much later each of all the jobs starts; without, they are in each position for an equal part of the time.
     """
-    at = None if shifts is None else shifts[list(links.jobs)]
-    key = (*scores.key(links), b"" if at is None else at.tobytes())
+    _, (ids, part), member, _ = scores.known(links)
+    key = ids, part, b"" if shifts is None else shifts[member].tobytes()
     if key not in scores.met:
         if len(scores.met) >= _REMEMBERED:
             scores.met.clear()
-        times, member = np.empty(len(links.jobs)), np.array(links.jobs, np.int64)
+        times = np.empty(len(member))
         jobs = scores.met_jobs if shifts is None else scores.met_jobs._replace(shift=np.array(shifts, np.float64))
         score = meet_at(jobs, member, np.array(links.part), shifts is None, times)
         scores.met[key] = Met(score, tuple(times.tolist()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.limits import MAX_HASHES
 from commsim.core.network import Network
+from commsim.placement.starts.affinity import components
 from commsim.placement.starts.circles import Circle, require_circle, unify
 from commsim.placement.starts.link_scores import ROUNDING, best_shifts
 from commsim.placement.starts.phase_edges import cut_circle
@@ -140,6 +142,19 @@ def link_classes(network: Network, use: NDArray[np.float64], own: Mapping[int, O
     return PlacedLinks(found, own or {})
 
 
+class KnownClass(NamedTuple):
+    """A class of links, what decides how its jobs meet, their numbers, and whether they can exceed it."""
+
+    links: LinkClass
+    key: tuple[tuple[int, ...], bytes]
+    member: NDArray[np.int64]
+    is_tight: bool
+
+
+# By component: its jobs, and its classes of links.
+TightLinks: TypeAlias = tuple[tuple[list[int], list[LinkClass]], ...]
+
+
 @dataclass(slots=True)
 class _Found:
     """Circles and scores that were found, by the phases of the jobs (:attr:`Scores.ids`)."""
@@ -193,6 +208,9 @@ class Scores:
         self.period = np.array([job.period for job in self.jobs])
         self.peak = np.array([job.peak_rate for job in self.jobs])
         self.mean = np.array([job.n_bytes / job.period for job in self.jobs])
+        # by id of classes of links that are asked for again at other start times; kept, so that no other has the id
+        self._keys: dict[int, KnownClass] = {}
+        self._joined: dict[int, tuple[Sequence[LinkClass], TightLinks]] = {}
 
     def on(self, classes: Sequence[LinkClass]) -> Scores:
         """Return the scores of the same jobs with the phases that they achieve on these links, each alone."""
@@ -220,7 +238,16 @@ class Scores:
 
     def key(self, links: LinkClass) -> tuple[tuple[int, ...], bytes]:
         """Return what decides how the jobs of a class of links meet."""
-        return self._ids(links.jobs), links.part.tobytes()
+        return self.known(links).key
+
+    def known(self, links: LinkClass) -> KnownClass:
+        """Return what does not depend on start times."""
+        if id(links) not in self._keys:
+            member = np.array(links.jobs, np.int64)
+            is_tight = float(links.part @ self.peak[member]) > 1 + 1e-9
+            key = self._ids(links.jobs), links.part.tobytes()
+            self._keys[id(links)] = KnownClass(links, key, member, is_tight)
+        return self._keys[id(links)]
 
     def circle(self, jobs: tuple[int, ...]) -> Circle:
         """Circle of some of the jobs, those with a fixed start as of then."""
@@ -267,7 +294,16 @@ class Scores:
 
     def is_tight(self, links: LinkClass) -> bool:
         """Whether the peaks of the jobs that pass exceed the capacity together: else every shift suits it."""
-        return float(links.part @ self.peak[list(links.jobs)]) > 1 + 1e-9
+        return self.known(links).is_tight
+
+    def tight(self, classes: Sequence[LinkClass]) -> TightLinks:
+        """Return the links of several jobs that can exceed them, by the jobs that these join."""
+        if id(classes) not in self._joined:
+            several = [links for links in classes if len(links.jobs) > 1 and self.is_tight(links)]
+            parts = components([links.jobs for links in several])
+            found = tuple((list(part.jobs), [several[i] for i in part.links]) for part in parts)
+            self._joined[id(classes)] = classes, found
+        return self._joined[id(classes)][1]
 
     def counts(self, links: LinkClass) -> bool:
         """Whether the links have scores: several jobs share them. One job alone takes as long as they need."""

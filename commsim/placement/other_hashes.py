@@ -15,7 +15,7 @@ from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
-from .evaluation import contended, evaluate_placed, inconsistency_at, links_of_jobs
+from .evaluation import contended, evaluate_placed, links_of_jobs, shifts_of
 from .iteration_times import estimate, mean_ratio
 from .link_classes import LinkClass, PlacedLinks, Scores
 from .ranking_remarks import contention
@@ -173,20 +173,6 @@ def merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
     for links in classes:
         merged.setdefault((links.jobs, links.part.tobytes()), []).append(links)
     return [replace(same[0], links=np.concatenate([links.links for links in same])) for same in merged.values()]
-
-
-def shifts_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.float64]:
-    """Shifts of jobs as :class:`Scores` has them, float64[n_jobs], s: 0 for those with a fixed start."""
-    return np.array([candidate.shifts[job.name] if job.start is None else 0.0 for job in jobs])
-
-
-def inconsistency_of(
-    candidate: PlacementCandidate, jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass], scores: Scores
-) -> float:
-    """Return the inconsistency of a candidate on its links, s, which is sought now if it was not before."""
-    if candidate.inconsistency is not None:
-        return candidate.inconsistency
-    return inconsistency_at(classes, scores, shifts_of(candidate, jobs))
 
 
 def values_of(

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from commsim.placement.cluster import Cluster
+from commsim.placement.evaluation import inconsistency_of
 from commsim.placement.finalists import ERROR, PACKED, Order, centre, simulate_all, simulated_first
 from commsim.placement.link_classes import Scores, ScoreSettings
 from commsim.placement.nic_counts import few_nics
-from commsim.placement.other_hashes import inconsistency_of, values_of
+from commsim.placement.other_hashes import values_of
 from commsim.placement.ranking import PlacementRanking
 from commsim.placement.ranking_remarks import (
     agreement,

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +16,20 @@ from commsim.placement.starts.circles import QUANTUM
 _MAX_OFFSETS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class LinkDemands:
-    """A link, or several equal ones, and the demands of its jobs.
+class LinkDemands(Protocol):
+    """A link, or several equal ones, and the demands of its jobs; `shifts` may be sought when they are read."""
 
-    Parameters
-    ----------
-    jobs : tuple of int
-        Numbers of the jobs, at least two.
-    shifts : tuple of float, s
-        How much later each should start, as far as this link is concerned.
-    is_held : bool
-        Whether the first job stands for those with a fixed start, so that no common offset is left to choose.
-    """
+    @property
+    def jobs(self) -> tuple[int, ...]:
+        """Numbers of the jobs, at least two."""
 
-    jobs: tuple[int, ...]
-    shifts: tuple[float, ...]
-    is_held: bool = False
+    @property
+    def shifts(self) -> tuple[float, ...]:
+        """How much later each should start, s, as far as this link is concerned."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the first job stands for those with a fixed start, so that no common offset is left to choose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +128,8 @@ def traverse(
         while queue:
             j = queue.popleft()
             for link in (links[number] for number in of_job[j]):
+                if known.issuperset(link.jobs):
+                    continue  # what it wants need not be sought
                 wish = dict(zip(link.jobs, link.shifts, strict=True))
                 for k in link.jobs:
                     if k not in known:

@@ -1,20 +1,31 @@
 """Algorithm 1: the paper's chain, the property that holds, and the one that does not."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.placement.starts.affinity import LinkDemands, components, inconsistency, traverse
+from commsim.placement.starts.affinity import components, inconsistency, traverse
 from commsim.placement.starts.circles import QUANTUM, unify
 from commsim.placement.starts.link_scores import score_at
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
+
+
+class Demands(NamedTuple):
+    """A link's demands, sought before."""
+
+    jobs: tuple[int, ...]
+    shifts: tuple[float, ...]
+    is_held: bool = False
+
 
 PERIODS_MS = (20, 30, 40, 60, 90)
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> tuple[list[LinkDemands], np.ndarray]:
+def trees(draw: st.DrawFn) -> tuple[list[Demands], np.ndarray]:
     """Links that join one known job with one or two new ones each, and shifts in whole milliseconds."""
     periods = [draw(st.sampled_from(PERIODS_MS))]
     links = []
@@ -25,13 +36,13 @@ def trees(draw: st.DrawFn) -> tuple[list[LinkDemands], np.ndarray]:
             periods.append(draw(st.sampled_from(PERIODS_MS)))
         members = draw(st.permutations(members))
         shifts = [draw(st.integers(0, periods[job] - 1)) / 1e3 for job in members]
-        links.append(LinkDemands(tuple(members), tuple(shifts)))
+        links.append(Demands(tuple(members), tuple(shifts)))
     return draw(st.permutations(links)), np.array(periods) / 1e3
 
 
 def test_a_chain_of_three_jobs_gets_the_papers_times() -> None:
     periods = np.array([40.0, 60.0, 50.0])
-    links = [LinkDemands((0, 1), (7.0, 52.0)), LinkDemands((1, 2), (31.0, 3.0))]
+    links = [Demands((0, 1), (7.0, 52.0)), Demands((1, 2), (31.0, 3.0))]
     t2 = (-7 + 52) % 60
     t3 = (-7 + 52 - 31 + 3) % 50
     assert traverse(links, periods).tolist() == [0, t2, t3]  # Eqs. 7 to 9
@@ -39,7 +50,7 @@ def test_a_chain_of_three_jobs_gets_the_papers_times() -> None:
 
 @given(trees(), st.one_of(st.none(), st.integers(0, 100)))
 def test_without_loops_every_link_gets_its_shifts_up_to_a_common_offset(
-    tree: tuple[list[LinkDemands], np.ndarray], seed: int | None
+    tree: tuple[list[Demands], np.ndarray], seed: int | None
 ) -> None:
     links, periods = tree
     shifts = traverse(links, periods, root=None if seed is None else np.random.default_rng(seed))
@@ -54,7 +65,7 @@ def test_without_loops_every_link_gets_its_shifts_up_to_a_common_offset(
 
 
 @given(trees(), st.integers(0, 2**32))
-def test_so_every_link_keeps_its_score(tree: tuple[list[LinkDemands], np.ndarray], seed: int) -> None:
+def test_so_every_link_keeps_its_score(tree: tuple[list[Demands], np.ndarray], seed: int) -> None:
     links, periods = tree
     rng = np.random.default_rng(seed)
     jobs = [
@@ -71,7 +82,7 @@ def test_so_every_link_keeps_its_score(tree: tuple[list[LinkDemands], np.ndarray
 
 def test_eq_6_of_the_paper_does_not_hold_modulo_the_perimeter() -> None:
     periods = np.array([0.040, 0.060])
-    link = LinkDemands((0, 1), (0.030, 0.010))
+    link = Demands((0, 1), (0.030, 0.010))
     a, b = np.rint(traverse([link], periods) * 1e3)
     assert (a, b) == (0, 40)
     assert (b - a) % 120 != (10 - 30) % 120
@@ -93,7 +104,7 @@ def test_components_do_not_know_of_each_other() -> None:
 
 def test_contradicting_wishes_are_measured() -> None:
     periods = np.array([0.1, 0.1])
-    links = [LinkDemands((0, 1), (0.0, 0.020)), LinkDemands((0, 1), (0.0, 0.050))]
+    links = [Demands((0, 1), (0.0, 0.020)), Demands((0, 1), (0.0, 0.050))]
     shifts = traverse(links, periods)
     assert shifts.tolist() == [0.0, 0.020]  # the first link decides
     assert [inconsistency(link, shifts, periods) for link in links] == pytest.approx([0.0, 0.030])
@@ -101,7 +112,7 @@ def test_contradicting_wishes_are_measured() -> None:
 
 def test_the_shortest_period_counts_as_it_is() -> None:
     """A job comes round twice in the period of one that lasts twice as long: a period later is the same."""
-    link, periods = LinkDemands((0, 1), (0.0, 0.0)), np.array([1.0, 2.0]) * QUANTUM
+    link, periods = Demands((0, 1), (0.0, 0.0)), np.array([1.0, 2.0]) * QUANTUM
     assert inconsistency(link, np.array([0.0, 1.0]) * QUANTUM, periods) == pytest.approx(0.0, abs=1e-12)
     assert inconsistency(link, np.array([0.0, 0.5]) * QUANTUM, periods) == pytest.approx(0.5 * QUANTUM)
 
@@ -111,6 +122,6 @@ def test_jobs_that_share_nothing_start_at_once() -> None:
 
 
 def test_the_drawn_root_starts_at_0() -> None:
-    link = LinkDemands((0, 1, 2), (0.01, 0.02, 0.03))
+    link = Demands((0, 1, 2), (0.01, 0.02, 0.03))
     roots = {int(np.argmin(traverse([link], np.ones(3), root=np.random.default_rng(s)))) for s in range(20)}
     assert roots == {0, 1, 2}
