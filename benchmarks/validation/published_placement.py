@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from commsim.placement.cluster import Cluster
-from commsim.placement.starts.affinity import LinkDemands, traverse
+from commsim.placement.starts.affinity import traverse
 from commsim.placement.starts.circles import unify
 from commsim.placement.starts.link_scores import score_at, score_link
 from commsim.placement.strategies.free_gpus import FreeGpus
@@ -21,6 +22,15 @@ from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
 from .row import Row
+
+
+class Demands(NamedTuple):
+    """A link of the worked example: its jobs, and how much later each should start, s."""
+
+    jobs: tuple[int, ...]
+    shifts: tuple[float, ...]
+    is_held: bool = False
+
 
 LINK = 50 * GBPS
 Cassini = functools.partial(Row, kind="published", operation="shared link", network="one link of 50 Gb/s")
@@ -68,7 +78,7 @@ def examples() -> Iterator[Row]:
     ours = 360 * (1 - silent.sum() / silent.max() / len(silent))
     yield Example(id="published/cassini/arc", reference=200.0, ours=float(ours), unit="degrees", ranks=1,
                   source="CASSINI, section 3: VGG16's Down phase of 141 of 255 ms")  # fmt: skip
-    links = [LinkDemands((0, 1), (0.007, 0.052)), LinkDemands((1, 2), (0.031, 0.003))]
+    links = [Demands((0, 1), (0.007, 0.052)), Demands((1, 2), (0.031, 0.003))]
     times = traverse(links, np.array([0.040, 0.060, 0.050]))
     for job, by_hand in ((1, (-7 + 52) % 60), (2, (-7 + 52 - 31 + 3) % 50)):
         yield Example(id=f"published/cassini/chain/{job + 1}", model="CASSINI, algorithm 1", engine="affinity graph",

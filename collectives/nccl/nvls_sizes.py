@@ -13,8 +13,8 @@ from .call import KIB, NEWEST
 
 OWN_CHUNK, MANY_NODES_CHUNK, MANY_NODES = 128 * KIB, 64 * KIB, 4
 CHANNELS = {"hopper": 16, "blackwell": 32}
-# Blackwell's in one NVLink domain since 2.27. 2.25 and 2.26 have all 32 there, but a rack with 2.26 is no faster than with
-# 24: what limits it instead is not known, so that they have 24 here, too. Since BY_NIC the NIC counts.
+# Channels of Blackwell in one NVLink domain since 2.27. 2.25 and 2.26 have all 32, but a rack with 2.26 is no faster
+# than with 24: what limits it instead is not known, so that they have 24 here, too. Since BY_NIC the NIC counts.
 FEWER, BY_NIC = 24, (2, 30)
 # Until the first of these trees have chunks of a buffer's step; until the second on any number of nodes. Nobody can set
 # the chunk before the first, nor that of trees before the third (NCCL_NVLS_CHUNKSIZE, NCCL_NVLSTREE_MAX_CHUNKSIZE).

@@ -196,7 +196,7 @@ def on_whole(scenario: Scenario) -> Scenario:
     asked = dataclasses.replace(scenario, network=scenario.whole, wish=wish, whole=None, failed=(), slower=())
     if not scenario.is_left:
         return asked
-    work = dataclasses.replace(scenario.work, n_ranks=None)  # type: ignore[type-var, call-arg]
+    work = dataclasses.replace(scenario.work, n_ranks=None)  # type: ignore[type-var]
     return dataclasses.replace(asked, work=work, placement=None, is_left=False)
 
 

@@ -38,8 +38,8 @@ def answer_beside(config: RunConfig, sizes: Sequence[int]) -> Answered:
     n_ranks = config.ranks or (len(network.endpoints) if named is None else len(named))
     ranks = tuple(range(n_ranks))
     asked = dataclasses.replace(config, ranks=None, placement=None if named is not None else config.placement)
-    where = {"placement": config.placement or ""} if named is not None else {}
-    job = JobEntry(spec.partition(":")[0], spec, () if named is not None else ranks, float(sizes[0]), **where)
+    name, placement = spec.partition(":")[0], "" if named is None else config.placement or ""
+    job = JobEntry(name, spec, ranks if named is None else (), float(sizes[0]), placement=placement)
     solution = solve(asked.scenario("", network, jobs=Composition((job,), background)), [0.0])
     more = {"background": solution.details.background(), "shared_links": []}
     chosen, parts = {"engine": solution.scenario.wish.engine}, parts_of_jobs(solution, config.verbose)
