@@ -31,6 +31,7 @@ def read_measured(
     n_ranks: int | None = None,
     notes: list[str] | None = None,
     health: LogHealth | None = None,
+    streams: bool = False,
 ) -> tuple[Measurement, ...]:
     """Read measurements, of whichever known form they are.
 
@@ -51,6 +52,8 @@ def read_measured(
         Receives what was left out, and why.
     health : LogHealth, optional
         Receives what the file says of the run beside its times: wrong results, errors, tables.
+    streams : bool
+        Keep rates of messages that do not wait for each other (osu_bw), where the file has their latencies too.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def read_measured(
     """
     if operation:
         known_operation(operation)
-    context = ReadingContext(operation, n_ranks, [] if notes is None else notes, health or LogHealth())
+    context = ReadingContext(operation, n_ranks, [] if notes is None else notes, health or LogHealth(), streams)
     rows = [row for row in _reader(Path(path))(Path(path), context) if not operation or row.operation == operation]
     if not rows:
         of = f" of {operation}" if operation else ""

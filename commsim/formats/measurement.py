@@ -113,12 +113,15 @@ class ReadingContext:
         Receives what was left out, and what was assumed.
     health : LogHealth
         Receives what the file says of the run beside its times.
+    streams : bool
+        Keep rates of messages that do not wait for each other beside the times of messages that do.
     """
 
     operation: str
     n_ranks: int | None
     notes: list[str]
     health: LogHealth = field(default_factory=LogHealth)
+    streams: bool = False
 
 
 def check_count(path: Path, n_rows: int) -> None:

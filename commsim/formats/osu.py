@@ -81,7 +81,7 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
             check_count(path, len(rows))
         else:
             context.health.hear(number, line)
-    rows = _without_streams(rows, path, context)
+    rows = rows if context.streams else _without_streams(rows, path, context)
     if broken:
         rows_of = count_text(len(broken), "row")
         context.health.dropped += broken

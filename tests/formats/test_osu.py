@@ -104,6 +104,7 @@ def test_rates_of_many_messages_do_not_mix_with_latencies_of_one(tmp_path):
     assert rows == pytest.approx({1: 2.54e-6, 1024: 3.10e-6, 4194304: 4194304 / 12e9})
     assert any("left out: 2 rows of bandwidth" in note for note in notes)
     assert len(read(tmp_path, bandwidth)) == 3
+    assert len(read(tmp_path, bandwidth + latency, streams=True)) == 5  # `fit` takes the gap from them
 
 
 def test_with_c_a_row_that_is_wrong_is_left_out_and_said(tmp_path):

@@ -124,7 +124,8 @@ def run(config: FitConfig) -> Answer:
 
     line = parse_bandwidth(config.line_rate, "--line-rate") if config.line_rate else None
     notes: list[str] = []
-    rows = read_measured(config.file, operation=config.operation or "", n_ranks=config.ranks, notes=notes)
+    operation = config.operation or ""
+    rows = read_measured(config.file, operation=operation, n_ranks=config.ranks, notes=notes, streams=True)
     kinds = kinds_of(rows, config.in_place)
     fits = [fit_table(kind, config.seed) for kind in kinds if len({row.size for row in kind}) > 1]
     single = [
