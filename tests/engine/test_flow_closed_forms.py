@@ -82,7 +82,7 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
             drawn[key] = draw(st.integers(1, 4))
         elif key == "n_bytes":
             drawn[key] = draw(st.integers(1, 2**24))
-        elif key in ("version", "machines", "buffer"):  # the usual machine
+        elif key in ("version", "machines", "buffer", "net_chunk", "all_links"):  # the usual machine, of one port
             continue
         elif key not in ("n_ranks", "colocated", BLOCKING):
             raise NotImplementedError(f"{name}: this test does not know how to draw {key}")
