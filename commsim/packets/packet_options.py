@@ -1,8 +1,8 @@
 """Options of the packet engine, as every door has them: framing, transport, balancing, queues, marks and losses.
 
 With the transports ``window``, ``dctcp`` and ``dcqcn`` a message goes over one path unless an option of ``SPREADING``
-says otherwise, and full queues trim only where that is asked for; with ``hpcc`` it goes over one path, and with all
-others over many, and they trim.
+says otherwise, and full queues trim only where that is asked for. With all others full queues trim, and a message goes
+over many paths; with ``hpcc``, which reads the links of its path, over one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from commsim.packets.links.queues import Fabric
     from commsim.packets.transports.control_constants import Dcqcn
     from commsim.packets.transports.spraying import Spraying
+    from commsim.packets.transports.transports import Transport
 
 # Keys of the transport, of spraying, and of queues and losses, with the kind of each.
 TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole", "recovery": "text"}
@@ -167,7 +168,8 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     sent = {key: packets[key] for key in keys if key in packets}
     if "balancing" in sent:
         sent["balancing"] = BALANCING_NAMES.get(sent["balancing"], sent["balancing"])
-    if _keeps_to_path(name):
+    known = _built_in(name)
+    if known is not None and known.usual_path:
         trims = packets.get("trimming", False)
         if trims:  # such switches do not pause
             fabric = {"pause_at": 0.0, "resume_at": 0.0} | fabric
@@ -181,23 +183,16 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     if "ecn_min" in fabric or "ecn_max" in fabric:
         low = fabric.pop("ecn_min", 0.0)
         fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
-    if not SPREADING & sent.keys() and _follows_a_path(name):
+    if known is not None and known.one_path and not SPREADING & sent.keys():
         sent["balancing"] = "path"
     return Spraying(transport, trims=packets.get("trimming", True), **sent, **fabric)
 
 
-def _follows_a_path(name: str) -> bool:
-    """Whether a transport reads the links of one path, as HPCC does, so that its messages cannot be spread."""
+def _built_in(name: str) -> Transport | None:
+    """Return the rules of a transport; None of a user's file, whose messages go over many paths."""
     from commsim.packets.transports.transports import TRANSPORTS
 
-    return name in TRANSPORTS and TRANSPORTS[name].one_path
-
-
-def _keeps_to_path(name: str) -> bool:
-    """Whether messages of a transport keep to one path unless options spread them; one of a user's file does not."""
-    from commsim.packets.transports.transports import TRANSPORTS
-
-    return name in TRANSPORTS and TRANSPORTS[name].usual_path
+    return TRANSPORTS.get(name)
 
 
 def _spread(usual: Spraying, sent: Spraying) -> Spraying:
@@ -291,7 +286,8 @@ def packet_notes(packets: Mapping[str, Any], framing: Framing | None) -> list[Re
     remarks: list[Remark] = []
     name = packets.get("transport", USUAL).split(":")[0]
     spread = packets.get("balancing", None if SPREADING & packets.keys() else "path") != "path"
-    sprays = spread or not _keeps_to_path(name)
+    known = _built_in(name)
+    sprays = spread or known is None or not known.usual_path
     if framing is None and sprays:
         remarks.append(
             Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that")

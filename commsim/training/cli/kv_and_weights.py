@@ -76,8 +76,6 @@ def run_weights(config: WeightsConfig) -> Answer:
         if config.model
         else parse_nccl_size(config.size or "", "--size")
     )
-    if not size:
-        raise InputError("--size must be above 0B")
     sides = Side(config.senders, config.senders, False, "--from"), Side(config.receivers, config.parts, True, "--to")
     if config.synthesize and (config.senders > 1 or config.parts > 1):
         raise InputError("--synthesize makes a broadcast: it takes --from 1 and --parts 1")
