@@ -13,6 +13,7 @@ import functools
 import importlib
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -25,9 +26,6 @@ KERNEL: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 CALLED: dict[str, Any] = {**KERNEL, "_nrt": False}
-
-# Packages whose kernels that count no references have no negative index, which is then not looked for.
-COUNT_FROM_FRONT = ("commsim.engine",)
 
 # Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
@@ -158,7 +156,7 @@ def njit_norefcount(function: F) -> F:
     Counting costs an atomic operation for each array that is named, which is most of the time of a kernel that does
     little with many arrays: 9 tenths of the packet engine's.
 
-    In packages of :data:`COUNT_FROM_FRONT` no index is negative, as in ``a[-1]``: compiled, it is memory before the
+    In packages that set ``COUNT_FROM_FRONT`` no index is negative, as in ``a[-1]``: compiled, it is memory before the
     array. Looking for such indices took a tenth to a fifth of an engine's time. The same holds for :func:`njit_called`.
     """
     return cast(F, _kernel(function, _borrowing(function, BORROWING)))
@@ -171,7 +169,8 @@ def njit_called(function: F) -> F:
 
 def _borrowing(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return the options, with one more where no index is negative."""
-    return {**options, "from_front": True} if function.__module__.startswith(COUNT_FROM_FRONT) else options
+    package = sys.modules.get(".".join(function.__module__.split(".")[:2]))
+    return {**options, "from_front": True} if getattr(package, "COUNT_FROM_FRONT", False) else options
 
 
 def long_loops(compiled: F) -> F:

@@ -46,7 +46,8 @@ def test_a_rendering_works_or_is_refused_on_one_line(commsim, folder, kind, name
 
 def test_every_rendering_has_a_check_and_every_refused_flag_is_one_of_run():
     assert set(house().renderings) == set(RENDERED)
-    given = ({"jobs": "jobs.toml"}, {"operation": "broadcast"}, {"operation": "broadcast", "algorithm": "all"})
+    given = ({"jobs": "jobs.toml"}, {"operation": "broadcast"}, {"operation": "broadcast", "algorithm": "all"},
+             {"collective": "ring_all_reduce", "beside": ["h0:h1=1MiB"]})  # fmt: skip
     assert set(house().questions) == {RunConfig(topology="star:n_hosts=4", **flags).question for flags in given}
     kinds = (*house().questions.values(), COLLECTIVES)
     flags = {flag for kind in kinds for refused in kind.refused for flag in refused.flags}

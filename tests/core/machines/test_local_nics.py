@@ -9,7 +9,8 @@ from commsim.prediction.inputs import load_network
 
 
 def test_links_to_nics_are_counted_once_for_all_gpus_and_rates(monkeypatch):
-    network, searches = load_network("dgx-h100@star:machines=2"), []
+    # of its own size: facts of a layout are kept for the whole process
+    network, searches = load_network("dgx-h100@star:machines=3"), []
     monkeypatch.setattr(local_nics, "levels_from", lambda *ends: searches.append(ends) or levels_from(*ends))
     for machine in (0, 1):
         gpus, nics = (np.flatnonzero((network.kind == kind) & (network.machine == machine)) for kind in (GPU, NIC))

@@ -40,7 +40,7 @@ WRONG = {
     'preset = "uecc"': "unknown preset 'uecc'; did you mean uec? known: uec",
     'transport = "tcp"': "unknown transport 'tcp'",
     'transport = "nscc"\nentropies = 3': "a power of two from 1 to 65536, got 3",
-    'transport = "hpcc"': "balancing ecmp, flowlet or path",
+    'transport = "hpcc"\nbalancing = "spray"': "balancing ecmp, flowlet or path",
 }
 
 

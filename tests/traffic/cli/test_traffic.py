@@ -46,7 +46,7 @@ def test_a_flap_costs_messages_of_the_flow_engine(commsim):
         (("--sample", "0s", "--timeline", "x.json"), "--sample"),
         (("--ecn", "1kB:2kB:a"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
         (("--ecn", "1kB:2kB:nan"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
-        (("--transport", "hpcc"), "balancing ecmp, flowlet or path"),
+        (("--transport", "hpcc", "--balancing", "spray"), "balancing ecmp, flowlet or path"),
         (("--transport", "dcqcn:cnp=1us"), "dcqcn has no parameter 'cnp'"),
         (("--size", "0B"), "--size"),
         (("--topology", "dgx-h100"), "need switches between hosts, and dgx-h100 has none"),
