@@ -1,7 +1,7 @@
 """Items of arrays, in a third of the instructions of Numba's, which writes each array to memory for each item.
 
 Python makes and prints each instruction, and LLVM parses and simplifies it: the code that comes of it is the same.
-Indices of some kernels are not negative (those of packages with ``COUNT_FROM_FRONT``). Else each item takes four
+Indices of some kernels are not negative (``COUNT_FROM_FRONT`` of :mod:`commsim.core.jit`). Else each item takes four
 more instructions that look whether its index counts from the end, which is a tenth to a fifth of an engine's time.
 """
 
