@@ -34,9 +34,9 @@ from commsim.engine.flow_plan import plan_flows
 from commsim.real.calibrate import PASSES
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import for_processes
-from commsim.real.fit import fit_costs
 from commsim.real.measure import measure_schedule, timed
 from commsim.real.mpi import MPITransport, launched_rank, launched_size
+from commsim.real.relative_error_fit import fit_costs
 from commsim.real.sparse_execute import SparseExecution, add_lists
 from commsim.real.sparse_wire import VectorLayout, codec
 from commsim.real.validate import oversubscribed

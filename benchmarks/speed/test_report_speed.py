@@ -15,10 +15,10 @@ import pytest
 
 from commsim.pages.figure_tables import table_of_rows
 from commsim.pages.page.write import page_text, write_page
+from commsim.pages.perfetto_trace import write_chrome, write_perfetto
 from commsim.pages.simulated_run import SimulatedRun, simulate_run
 from commsim.pages.study import Study, make_study
 from commsim.pages.timeline import make_timeline
-from commsim.pages.timeline_files import write_chrome, write_perfetto
 from commsim.prediction.build import prepare
 
 

@@ -152,8 +152,8 @@ def _schedules(config: DiffConfig) -> Answer:
 
 def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:
     """Write both runs into one file for Perfetto, A above B on the same time axis; say how much of them is in it."""
+    from commsim.pages.perfetto_trace import write_beside
     from commsim.pages.timeline import make_timeline
-    from commsim.pages.timeline_files import write_beside
 
     n = write_beside({"A": make_timeline(a, limit=MAX_MESSAGES), "B": make_timeline(b, limit=MAX_MESSAGES)}, path)
     shown = [min(len(run.n_bytes), MAX_MESSAGES) for run in (a, b)]

@@ -65,16 +65,16 @@ def run(config: TraceConfig) -> Answer:
     if config.flow is not None:
         return _packets(config, config.flow, float(config.sizes()[-1]))
     if native:
-        from commsim.pages.timeline_files import require_perfetto
+        from commsim.pages.perfetto_trace import require_perfetto
 
         require_perfetto()
     timeline, solution = _timeline(config, float(config.sizes()[-1]))
     if native:
-        from commsim.pages.timeline_files import write_perfetto
+        from commsim.pages.perfetto_trace import write_perfetto
 
         n = write_perfetto(timeline, config.output)
     else:
-        from commsim.pages.timeline_files import write_chrome
+        from commsim.pages.perfetto_trace import write_chrome
 
         n = write_chrome(timeline, config.output)
     shown, n_all = len(timeline.transfers), len(timeline.run.n_bytes)

@@ -15,8 +15,8 @@ from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.formats.measurement import Measurement
-    from commsim.real.comparison.hockney import Fit
-    from commsim.real.comparison.sampling import FittedValue
+    from commsim.real.comparison.alpha_beta_fit import Fit
+    from commsim.real.comparison.bootstrap import FittedValue
 
 EXAMPLES = {
     "fit": """
@@ -35,7 +35,7 @@ LEAST = ["half at", "(95 %)", "rows", "operation", "ranks"]
 def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[str, Any]]:
     """Return the network that the fit of the algorithm asks for: as flags of ``commsim run``, and for the JSON."""
     from collectives import COLLECTIVES
-    from commsim.real.comparison.hockney import network_costs
+    from commsim.real.comparison.alpha_beta_fit import network_costs
 
     operation = COLLECTIVES[collective].metadata["operation"] if collective in COLLECTIVES else ""
     chosen = [fit for fit in fits if fit.operation == operation]
@@ -56,7 +56,7 @@ def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[s
 
 def loggp_of(rows: Sequence[Measurement], seed: int) -> tuple[list[Part], dict[str, Any]]:
     """Return what is known of LogGP's numbers, with the flags of ``commsim run`` that stand for them."""
-    from commsim.real.comparison.hockney import fit_loggp
+    from commsim.real.comparison.alpha_beta_fit import fit_loggp
 
     loggp = fit_loggp(rows, seed)
     known = [
@@ -120,7 +120,7 @@ def run(config: FitConfig) -> Answer:
     """Fit a line to each kind of rows."""
     check_room_for_libraries()
     from commsim.formats.measured import read_measured
-    from commsim.real.comparison.hockney import fit_table, kinds_of
+    from commsim.real.comparison.alpha_beta_fit import fit_table, kinds_of
 
     line = parse_bandwidth(config.line_rate, "--line-rate") if config.line_rate else None
     notes: list[str] = []

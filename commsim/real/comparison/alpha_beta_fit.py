@@ -28,9 +28,9 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
 from commsim.formats.measurement import Measurement
-from commsim.real.fit import fit_costs
+from commsim.real.relative_error_fit import fit_costs
 
-from .sampling import FittedValue, bootstrap
+from .bootstrap import FittedValue, bootstrap
 
 # A cost that is nowhere this share of a measured time cannot be told from the error of the others.
 VISIBLE = 0.05

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.real.fit import fit_costs
+from commsim.real.relative_error_fit import fit_costs
 
 SIZE = 4096.0 * 2 ** np.arange(13)
 LINE = np.column_stack((np.ones_like(SIZE), SIZE))

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.formats.measurement import Measurement
-from commsim.real.comparison import hockney, sampling
-from commsim.real.comparison.hockney import fit_loggp, fit_table, network_costs
-from commsim.real.comparison.sampling import bootstrap
+from commsim.real.comparison import alpha_beta_fit
+from commsim.real.comparison import bootstrap as bootstrap_fit
+from commsim.real.comparison.alpha_beta_fit import fit_loggp, fit_table, network_costs
+from commsim.real.comparison.bootstrap import bootstrap
 
 SIZES = [2**k for k in range(10, 31, 2)]
 
@@ -19,7 +20,7 @@ SIZES = [2**k for k in range(10, 31, 2)]
 def _few_draws():
     """Fits are drawn again less often than for users: these tests want intervals, not their third digit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampling, "DRAWS", 40)
+        patch.setattr(bootstrap_fit, "DRAWS", 40)
         yield
 
 
@@ -101,7 +102,7 @@ def test_a_cost_that_is_not_known_is_said_with_its_unit():
 
 
 def test_of_very_many_rows_some_are_drawn(monkeypatch):
-    monkeypatch.setattr(hockney, "MAX_ROWS", 22)
+    monkeypatch.setattr(alpha_beta_fit, "MAX_ROWS", 22)
     many = fit_table(rows(line(20e-6, 1e-11)) * 10)
     assert many.n_rows == len(many.residuals) == 22
     assert many.per_byte.value == pytest.approx(1e-11, rel=1e-6)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.pages import timeline_files
+from commsim.pages import perfetto_trace
+from commsim.pages.perfetto_trace import write_chrome
 from commsim.pages.simulated_run import simulate_run
 from commsim.pages.timeline import make_timeline
-from commsim.pages.timeline_files import write_chrome
 from commsim.prediction.build import prepare
 from commsim.prediction.scenario import Wish
 
@@ -105,7 +105,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
 
 def parsed(path):
     pytest.importorskip("perfetto")
-    trace = timeline_files.require_perfetto().Trace()
+    trace = perfetto_trace.require_perfetto().Trace()
     trace.ParseFromString(path.read_bytes())
     return trace.packet
 
@@ -113,13 +113,13 @@ def parsed(path):
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_perfettos_own_format_holds_the_same_slices(tmp_path, collective, monkeypatch):
     pytest.importorskip("perfetto")
-    monkeypatch.setattr(timeline_files, "AT_ONCE", 16)
+    monkeypatch.setattr(perfetto_trace, "AT_ONCE", 16)
     run = played(collective)
-    n = timeline_files.write_perfetto(make_timeline(run), tmp_path / "t.pftrace")
+    n = perfetto_trace.write_perfetto(make_timeline(run), tmp_path / "t.pftrace")
     packets = parsed(tmp_path / "t.pftrace")
     assert len(packets) == n
     tracks = {p.track_descriptor.uuid for p in packets if p.HasField("track_descriptor")}
-    kinds = timeline_files.require_perfetto().TrackEvent
+    kinds = perfetto_trace.require_perfetto().TrackEvent
     open_slice, slices = {}, []
     for packet in packets:
         event = packet.track_event
@@ -149,4 +149,4 @@ def test_without_the_package_one_line_says_what_to_install(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
     with pytest.raises(InputError, match=r"pip install 'commsim\[perfetto\]', or write .json.gz"):
-        timeline_files.require_perfetto()
+        perfetto_trace.require_perfetto()
