@@ -109,6 +109,22 @@ def test_the_version_is_the_same_everywhere():
     assert set(module.versions().values()) == {cs.__version__}
 
 
+def test_no_link_of_the_released_readme_is_relative():
+    spec = importlib.util.spec_from_file_location("absolute_links", ROOT / "packaging" / "absolute_links.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    made = module.absolute_links(text, "README.md", "https://host/owner/name", "v9.9.9")
+    target = re.compile(r"\]\(([^()\s]*)\)")
+    assert len(target.findall(text)) == len(target.findall(made)) > 20
+    assert not [one for one in target.findall(made) if not one.startswith("https://")]
+    assert "](https://host/owner/name/blob/v9.9.9/docs/tutorial.md)" in made
+    assert re.search(r"!\[[^]]*\]\(https://host/owner/name/raw/v9.9.9/docs/\w+.svg\)", made)
+    assert "](https://host/owner/name/blob/v9.9.9/README.md#more-questions)" in made
+    assert module.absolute_links(made, "README.md", "https://other", "v1") == made
+    assert "packaging/absolute_links.py README.md" in (ROOT / ".github" / "workflows" / "release.yml").read_text()
+
+
 def test_workflows_name_what_is_there():
     text = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml"))
     assert all((ROOT / name).is_file() for name in re.findall(r"python (packaging/\w+\.py)", text))
