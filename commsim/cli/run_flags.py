@@ -217,7 +217,7 @@ class Prediction(Hashes, CostFlags, Placing):
     """Flags of verbs that set something beside one prediction."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
-    collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; needed if a file has several")
+    collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; needed if a file has rows of several")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     engine: str = flag(default="", help="flow, packet, alpha-beta or closed-form (default: flow)")
     seed: int = flag(default=0, help="seed of random placement and of hashes in routing")

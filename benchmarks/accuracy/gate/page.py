@@ -118,8 +118,9 @@ def sentence(classes: Mapping[str, Errors]) -> str:
     if not parts:
         return ""
     return (
-        "**Accuracy.** NCCL's times from 1 MiB, on public logs of operators that no constant was fitted on: the\n"
-        f"median error (90th percentile) is {', '.join(parts)}; [more classes](docs/accuracy.md)."
+        "**Accuracy.** NCCL's times from 1 MiB were compared with public logs of operators; no constant was fitted to "
+        "their logs.\n"
+        f"The median error (90th percentile) is {', '.join(parts)}; [more classes](docs/accuracy.md)."
     )
 
 

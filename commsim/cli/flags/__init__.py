@@ -27,7 +27,7 @@ NUMBERS = {"int": int, "float": float}
 LAST_TITLES = ("ranks", "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)", "what to predict",
                "faults", "engine and packets", "costs of messages", "output")  # fmt: skip
 
-MACHINES = "number of machines, as machines=N of the network says it; without a fabric they are on one switch"
+MACHINES = "number of machines, same as machines=N in the network; if no fabric is named, one switch joins them"
 
 # One name per thing in all verbs: the usual names of flags that some verbs call by the word of their papers.
 USUAL_NAMES = {

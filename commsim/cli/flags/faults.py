@@ -20,8 +20,8 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A:B, nic:m0.nic0, switch:NAME, host:NAME or gpu:m0.gpu0, whose ranks are left out; links:5%%, "
-        "links:3 or switches:1 are drawn at random, with --seed; repeatable",
+        help="what fails: link:A:B, nic:m0.nic0, switch:NAME, host:NAME or gpu:m0.gpu0 (ranks of a failed host or GPU "
+        "are left out); links:5%%, links:3 or switches:1 are drawn at random, with --seed; repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
@@ -37,8 +37,8 @@ class Hashes(Flags):
     TITLE: ClassVar[str] = "faults"
     hashes: int | None = flag(
         metavar="N",
-        help="number of hashes of ECMP; a time is the median over them (default: 8; 3 if one takes seconds; more if "
-        "cables have unequal rates and all hashes give the same time); 1: only the hash of --seed",
+        help="number of hashes of ECMP, over which a time is the median; with 1, only the hash of --seed (default: 8, "
+        "or 3 if one takes seconds; more if all of these give the same time although cables have unequal rates)",
     )
 
 

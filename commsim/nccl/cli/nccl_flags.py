@@ -30,7 +30,7 @@ class NcclConfig(Hashes, Faults, Placing, WithJson):
     )
     minbytes: str = flag("-b", default="1", metavar="SIZE", help="smallest size of the choices")
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
-    stepfactor: str | None = flag("-f", metavar="N", help="as --size, for sizes from -b to -e by this factor")
+    stepfactor: str | None = flag("-f", metavar="N", help="also print times, for sizes from -b to -e by this factor")
     gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")
     cpu: str | None = flag(choices=("intel", "amd", "other"), help="CPU vendor, if the network does not name it")
     graph: str | None = flag(

@@ -42,7 +42,7 @@ class CompareConfig(Prediction, WithJson):
         " the first of two is of healthy machines",
     )  # fmt: skip
     busbw: str | None = flag(
-        metavar="RATE[,RATE]", help="bus bandwidths without a size, in place of MEASURED, such as a sweep's average"
+        metavar="RATE[,RATE]", help="averages of bus bandwidth over all sizes, in place of MEASURED"
     )
     operation: str | None = flag(
         choices=OPERATIONS,
