@@ -88,18 +88,26 @@ def nodes_of_hosts(network: Network, drain: Sequence[str]) -> frozenset[str]:
     Parameters
     ----------
     drain : sequence of str
-        Hosts, or several in one text as in placements: ``n[019-024]``, ``h0-3``.
+        Hosts, or several in one text as in placements: ``n[019-024]``, ``h0-3``. A switch such as ``leaf0`` stands for
+        the hosts with a cable to it.
 
     Raises
     ------
     InputError
-        If a host is not known.
+        If a host is not known, or a switch has no cable to a host.
     """
     names, nodes = host_names(network), network.endpoints.tolist()
-    known = {names[i] for i in nodes}
-    hosts = {one for text in drain for one in ([text] if text in known else spelled_out([text]))}
-    if unknown := sorted(hosts - known):
-        raise InputError(f"{network.name} has no host {unknown[0]!r} to drain")
+    known, cabled = {names[i] for i in nodes}, dict[str, set[str]]()
+    for src, dst in zip(network.src.tolist(), network.dst.tolist(), strict=True):
+        if names[src] in known and names[dst] not in known:
+            cabled.setdefault(names[dst], set()).add(names[src])
+    hosts = set[str]()
+    for one in (name for text in drain for name in ([text] if text in known else spelled_out([text]))):
+        if one not in known and one not in cabled:
+            what = "no cable from a host to switch" if one in names else "no host"
+            leaf = f"; {next(iter(cabled))} stands for the hosts with a cable to it" if cabled else ""
+            raise InputError(f"{network.name} has {what} {one!r} to drain{leaf}")
+        hosts |= cabled.get(one) or {one}
     return frozenset(network.nodes[i] for i in nodes if names[i] in hosts)
 
 

@@ -95,6 +95,21 @@ def test_without_room_for_a_job_whose_host_failed_it_and_its_host_are_named():
         cs.place_jobs(full, [*jobs, *waiting])
 
 
+def test_a_switch_stands_for_the_hosts_that_are_cabled_to_it() -> None:
+    """It was refused: firmware of a leaf needed the names of its hosts."""
+    jobs = [job("a", "h0", "h1"), job("b", "h2", "h6")]
+    of_switch, of_hosts = (rank_moves(CLUSTER, jobs, drain=[what]) for what in ("leaf0", "h[0-3]"))
+    assert [one.after for one in of_switch.forced] == [one.after for one in of_hosts.forced]
+    assert not {"h0", "h1", "h2", "h3"} & {host for one in of_switch.forced for host in one.after}
+    with pytest.raises(
+        InputError, match="no cable from a host to switch 'spine0' to drain; leaf0 stands for the hosts"
+    ):
+        rank_moves(CLUSTER, jobs, drain=["spine0"])
+    rails = {"topology": {"spec": "dgx-h100@rail_optimized:machines=4,hosts_per_group=2"}}
+    with pytest.raises(InputError, match=r"has no host 'm0\.gpu0' to drain"):
+        rank_moves(rails, [job("a", "m0.gpu0", "m1.gpu0")], drain=["m0.gpu0"])
+
+
 def test_drained_hosts_are_freed_and_other_ranks_stay() -> None:
     jobs = [job("a", "h0", "h1"), job("b", "h2", "h3")]
     found = rank_moves(CLUSTER, jobs, drain=["h1", "h5"], restart=90.0)

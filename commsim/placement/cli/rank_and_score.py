@@ -75,7 +75,9 @@ class Draining(Flags):
     """Hosts that take no job."""
 
     drain: str | None = flag(
-        metavar="HOSTS", help="hosts to free, such as n[019-024],n30; their jobs are moved, like jobs on failed hosts"
+        metavar="HOSTS",
+        help="hosts to free, such as n[019-024],n30, or all below a switch, such as leaf0; their jobs are moved, like "
+        "jobs on failed hosts",
     )
 
 
