@@ -58,7 +58,7 @@ class ClusterRunConfig(WithJson, Hashes):
         help="how jobs get GPUs: packed (default), drawn, random, shuffled, cassini, ideal; see docs/cluster.md",
     )
     compare: bool = switched(
-        help="run all policies (or those of --policy) twice: packed, and with CASSINI (or --placing)"
+        help="run all policies (or those of --policy) twice: packed, and with CASSINI (or as one --placing says)"
     )
     assume: str | None = flag(
         metavar="FILE.toml",
@@ -133,6 +133,8 @@ def _runs(config: ClusterRunConfig) -> list[tuple[str, Placing]]:
     if not named and not config.compare:
         raise InputError(f"run needs --policy or --compare; policies are {', '.join(POLICIES)}")
     usual: list[Placing] = ["packed", "cassini"] if config.compare else ["cassini" if config.cassini else "packed"]
+    if config.compare and len(placings) == 1:  # one way alone compares nothing
+        placings = usual if placings[0] in usual else ["packed", *placings]
     return [(name, placing) for name in named or POLICIES for placing in placings or usual]
 
 

@@ -41,6 +41,17 @@ def test_all_policies_are_compared_without_and_with_cassini(commsim, cluster, tm
     assert "assumed" in commsim.out
 
 
+@pytest.mark.parametrize(
+    ("placing", "ways"),
+    [("random", ["packed", "random"]), ("packed", ["packed", "cassini"]), ("drawn,ideal", ["drawn", "ideal"])],
+)
+def test_compare_compares_one_placing_with_packed(commsim, cluster, placing, ways):
+    """One row came: --compare was dropped in silence."""
+    asked = ("cluster", "run", cluster, "--trace", TRACE, "--policy", "fifo", "--compare", "--placing", placing)
+    assert [row["placing"] for row in commsim.results(*asked)["results"]] == ways
+    assert all(f"fifo+{way}" in commsim.out for way in ways) or placing == "packed"
+
+
 def test_jobs_in_machines_of_their_own_slow_each_other_down_by_nothing(commsim, tmp_path):
     """A link inside the machine is slower than their phases: that was a slowdown, and GPUs were counted as hosts."""
     cluster, trace = tmp_path / "cluster.toml", tmp_path / "trace.csv"
