@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from commsim.core.errors import InputError, located, wrong_kind
+from commsim.core.errors import InputError, located
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.prediction.checks import texts
@@ -157,7 +157,7 @@ def number_of(n: int | None, candidates: int | None) -> int:
 
 def rank_placements(
     cluster: ClusterLike,
-    placed: Mapping[str, JobsLike],
+    placed: Mapping[str, JobsLike] | JobsLike,
     *,
     loops: str = "merged",
     rank_by: str = "slowdown",
@@ -171,9 +171,9 @@ def rank_placements(
     ----------
     cluster : Cluster, path or dict
         Cluster on which the jobs are placed, as :func:`commsim.read_cluster` takes it.
-    placed : mapping of str to jobs
+    placed : mapping of str to jobs, or jobs
         By name, which the ranking shows as the generator: the same jobs each time, plain dicts or others, all with a
-        placement.
+        placement. Jobs without a name, such as a path, are one placement.
     loops, rank_by, check, settings
         Same as in :func:`place_jobs`.
     new : sequence of str
@@ -203,10 +203,9 @@ def rank_placements(
     >>> [one.generator for one in ranking.candidates]
     ['near', 'far']
     """
-    if not isinstance(placed, Mapping):
-        raise wrong_kind("placed", "a dict of jobs by name", placed)
     cluster = read_cluster(cluster)
-    read = {name: on_nodes(cluster, read_jobs(jobs)) for name, jobs in placed.items()}
+    named = placed if isinstance(placed, Mapping) else {"given": placed}
+    read = {name: on_nodes(cluster, read_jobs(jobs)) for name, jobs in named.items()}
     if not read:
         raise InputError("rank_placements needs at least one placement")
     first, jobs = next(iter(read.items()))
@@ -222,7 +221,7 @@ def rank_placements(
         if unplaced:
             raise InputError(
                 f"{name}: job {unplaced[0]} needs a placement, to be compared with others: `commsim place` of this "
-                "file alone finds one; `commsim place moves` says what moving a running job changes"
+                "file alone (cs.place_jobs) finds one; `commsim place moves` says what moving a running job changes"
             )
         with located(name):
             FreeGpus(cluster, others)  # refuses GPUs that are not free

@@ -70,8 +70,8 @@ def test_placements_of_ones_own_are_ranked_and_printed_in_a_line_each(files):
     assert [one.generator for one in ranking.candidates] == ["near", "far"]
     first = str(ranking).splitlines()[0]
     assert first == "1: slowdown 1.0000x, score 1.0000 (least 1.0000), by near: a on h0-1, b on h2-3"
-    with pytest.raises(cs.CommsimError, match="placed must be a dict of jobs by name"):
-        cs.rank_placements(CLUSTER, [near, far])
+    (one,) = cs.rank_placements(CLUSTER, files / "far.json").candidates  # it was refused: a dict of names only
+    assert (one.generator, one.slowdown) == ("given", ranking.candidates[1].slowdown)
 
 
 def test_networks_may_be_names_paths_values_or_builders(tmp_path):
