@@ -27,6 +27,21 @@ from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 LEAST_GAIN = 1e-4
 
 
+def paid_after(restart: float, now: float, after: float, moved: float) -> float | None:
+    """Time after which all jobs together have done more than without a move, in s; None where they never do.
+
+    Parameters
+    ----------
+    restart : float, s
+        Time for which the job that moves stands still.
+    now, after : float
+        Periods over iteration times, summed over all jobs, without the move and with it.
+    moved : float
+        Period over iteration time of the job that moves, after it.
+    """
+    return restart * moved / (after - now) if after > now else None
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """One running job, placed again beside the others.
@@ -72,8 +87,7 @@ class Move:
             {name: one.periods[name] / seconds for name, seconds in one.predicted.items()}
             for one in (self.now, self.after)
         )
-        gained = sum(after.values()) - sum(now.values())
-        return restart * after[self.job] / gained if gained > 0 else None
+        return paid_after(restart, sum(now.values()), sum(after.values()), after[self.job])
 
     @property
     def others(self) -> tuple[float, float]:
@@ -83,6 +97,10 @@ class Move:
             for one in (self.now, self.after)
         )
         return float(np.mean(now or [1.0])), float(np.mean(after or [1.0]))
+
+    def row_with_restart(self, restart: float) -> dict[str, Any]:
+        """One JSON row, with the time after which the move has paid for a restart of so many seconds, if any."""
+        return self.row() | ({"pays_after_s": self.pays_after(restart) if self.gain else None} if restart else {})
 
     def row(self) -> dict[str, Any]:
         """One JSON row."""

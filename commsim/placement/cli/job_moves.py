@@ -75,10 +75,7 @@ def run(config: PlaceMovesConfig) -> Answer:
     parts += [_times(best)] if best.gain else []
     more: dict[str, Any] = {"forced": ranked_moves.forced_rows()} if forced else {}
     more |= {"stopped_gpu_s": round(ranked_moves.stopped, 9)} if forced and restart else {}
-    rows_of_json = [
-        move.row() | ({"pays_after_s": move.pays_after(restart) if move.gain else None} if restart else {})
-        for move in ranked_moves.moves
-    ]
+    rows_of_json = [move.row_with_restart(restart) for move in ranked_moves.moves]
     return Answer(parts, rows_of_json, more=more, key="moves")
 
 

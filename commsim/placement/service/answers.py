@@ -66,7 +66,9 @@ class KnownCluster(BaseModel):
     network: str
     hosts: int
     gpus: int = Field(description="of all hosts")
-    busy: int = Field(description="those that are taken by something other than the known jobs")
+    busy: int = Field(description="those that are taken, by known jobs or by something else")
+    of_jobs: int = Field(description="those of them that known jobs have")
+    free: int = Field(description="those that are not taken")
 
 
 class SharedLink(BaseModel):
@@ -143,6 +145,7 @@ class JobMove(BaseModel):
     gain: float = Field(description="what all jobs lose less, in iterations of each; 0 where it should stay")
     placement_now: list[str]
     placement_after: list[str]
+    pays_after_s: float | None = Field(None, description="with restart_s: when all jobs have gained what it loses")
 
 
 class JobMoves(BaseModel):
@@ -151,6 +154,7 @@ class JobMoves(BaseModel):
     moves: list[JobMove]
     notes: list[str]
     forced: list[dict[str, Any]] | None = None
+    stopped_gpu_s: float | None = Field(None, description="with restart_s: for which the forced moves stop jobs")
 
 
 class Problem(BaseModel):

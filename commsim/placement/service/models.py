@@ -123,7 +123,9 @@ class Search(_Request):
     )
     fail: Faults = Field([], description="what fails, as in commsim place --fail, such as link:leaf0:spine0")
     scale: Faults = Field([], description="what is slower, as in --scale, such as link:leaf0:*=0.5")
-    drain: Names = Field([], description="hosts that work and take no job, such as h2; jobs on them are placed anew")
+    drain: Names = Field(
+        [], description="hosts that work and take no job, such as h2 or, for all below it, leaf0; jobs there are moved"
+    )
 
 
 class MoveSearch(_Request):
@@ -137,7 +139,12 @@ class MoveSearch(_Request):
     generators: list[Name] | None = Field(None, max_length=MAX_GENERATORS)
     fail: Faults = Field([], description="as in POST /place; jobs on hosts that fail are moved first")
     scale: Faults = []
-    drain: Names = Field([], description="hosts that work and are to be free; jobs on them are moved first")
+    drain: Names = Field(
+        [], description="hosts that work and are to be free, or switches above them; jobs on them are moved first"
+    )
+    restart_s: float = Field(
+        0.0, ge=0, le=MAX_PERIOD_MS / 1e3, description="time for which a job that moves stands still, as --restart"
+    )
 
 
 class ClusterTables(_Request):

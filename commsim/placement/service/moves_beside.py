@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from commsim.core.errors import shorten
 from commsim.placement.link_classes import ScoreSettings
-from commsim.placement.moves import LEAST_GAIN, rank_moves
+from commsim.placement.moves import LEAST_GAIN, paid_after, rank_moves
 from commsim.placement.place import GENERATORS
 from commsim.training.sharing.periodic import PeriodicJob
 
@@ -76,8 +78,15 @@ def _move(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], name: str, 
     by_formula = now.is_estimate or best.is_estimate  # an estimate is held against another one
     before, after = ((one.estimated if by_formula else one.cost) for one in (now, best))
     stays = before - after <= LEAST_GAIN
-    times = now.of_seed[now.median].times.final if now.simulated is None else now.simulated[2].after
-    at = {other: i for i, other in enumerate((*others.jobs, name))}
+    times, times_after = (
+        one.of_seed[one.median].times.final if by_formula or one.simulated is None else one.simulated[2].after
+        for one in (now, best)
+    )
+    period = np.append(others.period, job.period)
+    changed = np.abs(times_after - times) > LEAST_GAIN * period  # of jobs that lose less after it, too
+    shown = [(one, i) for i, one in enumerate((*others.jobs, name)) if changed[i] or one == name]
+    rate, rate_after = period / times, period / times_after
+    pays = paid_after(asked.restart_s, float(rate.sum()), float(rate_after.sum()), float(rate_after[-1]))
     is_simulated = not by_formula and any(one.simulated is not None for one in (now, best))
     return {
         "job": name,
@@ -87,10 +96,10 @@ def _move(asked: MoveSearch, kept: KeptJobs, seeds: tuple[int, ...], name: str, 
         "prediction": "simulation" if is_simulated else "estimate",
         "placement_now": list(job.placement or ()),
         "placement_after": list(job.placement or ()) if stays else row["placement"][name],
-        "iteration_now_ms": {one: round(float(times[at[one]]) * 1e3, 9) for one in row["predicted_iteration_ms"]},
-        "iteration_after_ms": {} if stays else row["predicted_iteration_ms"],
+        "iteration_now_ms": {one: round(float(times[i]) * 1e3, 9) for one, i in shown},
+        "iteration_after_ms": {} if stays else {one: round(float(times_after[i]) * 1e3, 9) for one, i in shown},
         "shifts_after_ms": {} if stays else row["shifts_ms"],
-    }
+    } | ({"pays_after_s": None if stays else pays} if asked.restart_s else {})
 
 
 def _after_faults(asked: MoveSearch, state: ClusterState, jobs: Sequence[PeriodicJob]) -> dict[str, Any]:
@@ -98,13 +107,14 @@ def _after_faults(asked: MoveSearch, state: ClusterState, jobs: Sequence[Periodi
     moves = rank_moves(
         state.cluster, jobs, n=asked.candidates, generators=asked.generators or GENERATORS,
         settings=ScoreSettings(hashes=len(state.seeds)), fail=asked.fail, scale=asked.scale,
-        drain=asked.drain,
+        drain=asked.drain, restart=asked.restart_s,
     )  # fmt: skip
     names = set(asked.jobs or [move.job for move in moves.moves[: asked.most]])
     answer = {
         "forced": moves.forced_rows(),
-        "moves": [move.row() for move in moves.moves if move.job in names],
+        "moves": [move.row_with_restart(asked.restart_s) for move in moves.moves if move.job in names],
         "notes": [str(remark) for remark in moves.remarks],
     }
+    answer |= {"stopped_gpu_s": round(moves.stopped, 9)} if moves.forced and asked.restart_s else {}
     require_answer(answer)
     return answer

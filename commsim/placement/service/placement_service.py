@@ -280,8 +280,10 @@ class PlacementService:
     def cluster(self) -> dict[str, Any]:
         """Return what is known of the cluster."""
         cluster = self.state.cluster
-        n_gpus, n_busy = (int(n.sum()) for n in (cluster.gpus, cluster.busy))
-        counts = {"hosts": len(self.state.gpus), "gpus": n_gpus, "busy": n_busy}
+        n_gpus, n_free = int(cluster.gpus.sum()), self.n_free
+        of_jobs = sum(len(known.placed) for known in self.known.values())
+        counts = {"hosts": len(self.state.gpus), "gpus": n_gpus, "busy": n_gpus - n_free}
+        counts |= {"of_jobs": of_jobs, "free": n_free}
         return {"version": self.state.version, "network": cluster.network.name, **counts}
 
     async def place(self, asked: Search, if_match: str | None = None) -> dict[str, Any]:

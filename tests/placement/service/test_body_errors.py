@@ -123,7 +123,7 @@ def test_whole_nodes_that_hold_anything_go_back_or_are_refused(service, capfd, d
         ("/moves", {"candidates": 101}, "request: candidates must be at most 100, got 101"),
         ("/moves", {"jobs": []}, "request: jobs must have at least 1 of them, got 0"),
         ("/moves", {"jobs": ["a" * 300]}, "request: jobs[0] must be text of at most 256 letters, got 'aaaa"),
-        ("/moves", {"restart": "60s"}, "request: restart is not a field here; known: candidates, drain, fail, gene"),
+        ("/moves", {"restart": "60s"}, "request: restart is not a field here; did you mean restart_s?"),
         ("/moves", {"candidate": 3}, "request: candidate is not a field here; did you mean candidates?"),
         ("/bind", {"PodName": ""}, "request: PodName must be text of at least 1 letters, got ''"),
         ("/bind", {"podname": "a"}, "request: PodNamespace is missing"),

@@ -126,11 +126,20 @@ def test_a_move_gains_what_is_lost_no_longer():
         assert first["cost_after"] == 0.0
         assert first["prediction"] == "simulation"
         assert len(set(first["placement_after"])) == 1
-        assert first["iteration_now_ms"][first["job"]] > first["iteration_after_ms"][first["job"]]
+        assert {*first["iteration_now_ms"]} == {*first["iteration_after_ms"]} == {"a", "b"}  # who gains was left out
+        assert all(ms > first["iteration_after_ms"][job] for job, ms in first["iteration_now_ms"].items())
         assert service.ask("POST", "/moves", {"jobs": ["b"]})[1]["moves"][0]["job"] == "b"
         assert service.ask("POST", "/moves", {"jobs": ["c"]})[0] == 409
-        status, answer = service.ask("POST", "/moves", {"fail": ["host:h0"]})
+        assert "pays_after_s" not in first
+        paid = service.ask("POST", "/moves", {"candidates": 3, "restart_s": 60.0})[1]["moves"][0]
+        now, after = (
+            sum(200.0 / ms for ms in paid[key].values()) for key in ("iteration_now_ms", "iteration_after_ms")
+        )
+        assert paid["pays_after_s"] == pytest.approx(60.0 / (after - now), rel=1e-6)  # the one that moves is not slowed
+        status, answer = service.ask("POST", "/moves", {"fail": ["host:h0"], "restart_s": 60.0})
         assert (status, [one["job"] for one in answer["forced"]]) == (200, ["a"])
+        assert (answer["stopped_gpu_s"], answer["forced"][0]["stopped_gpu_s"]) == (120.0, 120.0)
+        assert all("pays_after_s" in one for one in answer["moves"])
         assert service.ask("GET", "/jobs")[1]["version"] == 1  # nothing is changed
 
 

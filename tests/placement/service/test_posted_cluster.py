@@ -27,8 +27,12 @@ def test_a_service_without_a_cluster_gets_one_by_a_request():
         status, said = service.ask("POST", "/cluster", TABLES)
         assert status == 200
         name = read_cluster(TABLES).network.name
-        assert said == {"version": 1, "network": name, "hosts": 4, "gpus": 16, "busy": 1}
+        known = {"version": 1, "network": name, "hosts": 4, "gpus": 16}
+        assert said == known | {"busy": 1, "of_jobs": 0, "free": 15}
         assert service.ask("GET", "/cluster") == (200, said)
+        service.ask("POST", "/jobs", {"jobs": [row("b", 6) | {"placed": ["h1x4", "h2"]}]})  # busy left jobs out
+        assert service.ask("GET", "/cluster")[1] == known | {"version": 2, "busy": 6, "of_jobs": 5, "free": 10}
+        service.ask("DELETE", "/jobs/b")
         placed = service.ask("POST", "/place", {"jobs": [row("a", 15)]})[1]["candidates"][0]["placement"]["a"]
         assert len(placed) == 15
 
