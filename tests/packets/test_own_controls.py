@@ -18,6 +18,34 @@ ROOT = Path(cs.__file__).parent.parent
 EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto_extend.md").read_text(), re.DOTALL)[0]
 NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,uplink_bandwidth=100Gbps"
 HEAD = "from commsim.packets.transports.own_controls import Flow, congestion_control\n\n@congestion_control\n"
+TIMELY = """from commsim.packets.transports.own_controls import Flow, congestion_control
+
+
+@congestion_control(paces=True)
+def timely(flow: Flow, segment: float = 16384.0):
+    memory = flow["memory"]  # bytes since the last look, smoothed difference, last round trip, rises in a row
+    memory[0] += flow["acked"]
+    if flow["lost"] or memory[0] < segment:
+        return
+    memory[0] = 0.0
+    if memory[2] > 0:
+        memory[1] += 0.875 * (flow["rtt"] - memory[2] - memory[1])
+    memory[2] = flow["rtt"]
+    gradient, step = memory[1] / flow["base_rtt"], 1e-3 * flow["line_rate"]
+    high = 5 * flow["base_rtt"]
+    if flow["rtt"] < 1.5 * flow["base_rtt"]:
+        memory[3] = 0
+        flow["rate"] += step
+    elif flow["rtt"] > high:
+        memory[3] = 0
+        flow["rate"] *= 1 - 0.8 * (1 - high / flow["rtt"])
+    elif gradient <= 0:
+        memory[3] += 1
+        flow["rate"] += step * (5 if memory[3] >= 5 else 1)
+    else:
+        memory[3] = 0
+        flow["rate"] *= max(1 - 0.8 * gradient, 0.5)
+"""
 IDLE = HEAD + "def idle(flow: Flow):\n    flow['window'] = flow['window']\n"
 
 
@@ -39,6 +67,31 @@ def test_a_control_that_changes_nothing_is_a_window(files):
     own, ours = (solved(Spraying(transport)) for transport in (OwnFile("./idle.py"), "window"))
     assert own.time == ours.time
     assert own.counters == ours.counters
+
+
+@pytest.mark.parametrize("constants", ["", ":segment=4096"])
+def test_a_rate_of_a_file_is_that_of_the_transport_with_the_same_rule(files, constants):
+    """TIMELY written as a user would: the same packets at the same times as the kernel of its own."""
+    (files / "mine.py").write_text(TIMELY)
+    question = ("direct_all_to_all", NETWORK, "4MiB")
+    own, ours, line = (
+        cs.predict(*question, engine="packet", transport=Spraying(transport))
+        for transport in (OwnFile(f"./mine.py{constants}"), f"timely{constants.replace('4096', '4096B')}", "nscc")
+    )
+    assert own.time == pytest.approx(ours.time, rel=1e-9)
+    assert own.counters == ours.counters
+    assert line.time != pytest.approx(ours.time, rel=1e-3)
+
+
+@pytest.mark.parametrize(("set_to", "share"), [("0.0", 1e-3), ("math.nan", 1e-3), ("math.inf", 1.0)])
+def test_a_rate_is_a_thousandth_of_the_link_at_least_and_all_of_it_at_most(files, set_to, share):
+    """Also where the function sets none: the message goes on, as fast as the bound lets it."""
+    text = HEAD.replace("@congestion_control", "@congestion_control(paces=True)")
+    (files / "mine.py").write_text(f"import math\n{text}def mine(flow: Flow):\n    flow['rate'] = {set_to}\n")
+    result = cs.predict("direct_all_to_all", "star:n_hosts=2,bandwidth=100Gbps", "2MiB", engine="packet",
+                        transport=Spraying(OwnFile("./mine.py")))  # fmt: skip
+    whole = 2**20 / 12.5e9
+    assert whole < result.time < 2 * whole if share == 1.0 else result.time > 50 * whole
 
 
 def test_constants_change_the_window(files):

@@ -1,4 +1,4 @@
-"""Congestion control of a user's file: a function that sets a message's window, compiled and called by the engine.
+"""Congestion control of a user's file: a function that sets window or rate of a message, which the engine calls.
 
 To add one, write a file with a function decorated by :func:`congestion_control`, and name it, ``--transport FILE.py``;
 or put that file beside this one, and its name is a transport. See ``docs/howto_extend.md``.
@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -37,7 +37,9 @@ TOLD_ROW = np.dtype(
         ("lost", np.float64),  # 1 if it was lost or trimmed
         ("in_flight", np.float64),  # bytes
         ("packet", np.float64),  # bytes on the wire of a full packet, the least window
-        ("window", np.float64),  # bytes: what the function sets
+        ("line_rate", np.float64),  # bytes/s: of the hosts' links
+        ("window", np.float64),  # bytes: what the function sets,
+        ("rate", np.float64),  # bytes/s: or this, where it paces
         ("memory", np.float64, (N_MEMORY,)),
     ],
     align=True,
@@ -53,7 +55,7 @@ _KEPT: list[Any] = []
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A function that sets windows, and its constants.
+    """A function that sets windows or rates, and its constants.
 
     Parameters
     ----------
@@ -63,23 +65,40 @@ class Own:
         In the order of its parameters.
     path : Path
         Its file, for messages.
+    paces : bool
+        Whether it sets a rate.
     """
 
     function: Control
     constants: tuple[float, ...]
     path: Path
+    paces: bool = False
 
 
-def congestion_control(function: Control) -> Control:
-    """Register a function that sets the window of a message, under its own name.
+@overload
+def congestion_control(function: Control) -> Control: ...
+@overload
+def congestion_control(*, paces: bool) -> Callable[[Control], Control]: ...
+def congestion_control(
+    function: Control | None = None, *, paces: bool = False
+) -> Control | Callable[[Control], Control]:
+    """Register a function that sets the window of a message, or its rate, under its own name.
 
     Parameters
     ----------
     function : callable
         It is given a row of ``TOLD_ROW`` for each acknowledgement and each loss, and sets ``flow["window"]``. Further
         parameters are constants, which have annotations. Numba compiles it: arithmetic, ``if``, loops, ``math``.
+    paces : bool
+        Whether it sets ``flow["rate"]``: a message then begins at the rate of its host's link, without a window.
     """
-    CONTROLS.add(function)
+    if function is None:
+        return functools.partial(_register, paces=paces)
+    return _register(function, paces=paces)
+
+
+def _register(function: Control, *, paces: bool) -> Control:
+    CONTROLS.add(function, paces=paces)
     return function
 
 
@@ -112,7 +131,7 @@ def _read(text: str, _state: tuple[str, int, int] | None) -> Own:
     if wrong := [name for name, value in zip(names, constants, strict=True) if not isinstance(value, int | float)]:
         raise InputError(f"{text}: {wrong[0]} must be a number")
     function = inspect.unwrap(entry.build)
-    return Own(function, tuple(map(float, constants)), Path(function.__code__.co_filename))
+    return Own(function, tuple(map(float, constants)), Path(function.__code__.co_filename), entry.metadata["paces"])
 
 
 @functools.lru_cache(maxsize=64)

@@ -101,6 +101,7 @@ TRANSPORTS = {
     "window": Transport(codes.WINDOW, usual_path=True),
 }  # fmt: skip
 _OWN = Transport(codes.OWN, constants=Own, grows=True)
+_OWN_RATE = Transport(codes.OWN, constants=Own, grows=True, paces=True, has_window=False)
 
 
 def transport_of(text: str) -> tuple[Transport, Constants]:
@@ -118,7 +119,7 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     """
     name, raw = ("", {}) if is_own_file(text) else split_spec(text)
     if name not in TRANSPORTS and (own := own_control(text)):
-        return _OWN, own
+        return (_OWN_RATE if own.paces else _OWN), own
     if name not in TRANSPORTS:
         raise unknown_name("transport", name, (*TRANSPORTS, *CONTROLS))
     build = TRANSPORTS[name].constants
