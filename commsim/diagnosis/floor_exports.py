@@ -14,7 +14,7 @@ from collections.abc import Callable
 from statistics import fmean
 
 from commsim.core.errors import InputError
-from commsim.formats.measured_text import TESTS
+from commsim.formats.benchmark_output import TESTS
 
 from .expectation import Expectation
 

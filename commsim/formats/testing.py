@@ -16,7 +16,7 @@ import numpy as np
 from commsim.api import predict
 from commsim.core.errors import InputError
 from commsim.core.result import Result
-from commsim.formats.measured_text import nccl_tests_text, osu_text
+from commsim.formats.benchmark_output import nccl_tests_text, osu_text
 from commsim.prediction.python_values import NetworkLike, SizeLike
 
 SIZES = tuple(2**i for i in range(10, 31, 2))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.cli.run_kinds import Answered, Rendering
 from commsim.core.files.whole_files import check_writable, replacing
-from commsim.formats.measured_text import osu_text
+from commsim.formats.benchmark_output import osu_text
 
 if TYPE_CHECKING:
     from commsim.cli.run_flags import RunConfig

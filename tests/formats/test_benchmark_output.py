@@ -5,8 +5,8 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
+from commsim.formats.benchmark_output import nccl_tests_text, osu_text
 from commsim.formats.measured import read_measured
-from commsim.formats.measured_text import nccl_tests_text, osu_text
 
 STAR = "star:n_hosts=4,latency=1us"
 SIZES = (4096, 2**20, 2**24)
