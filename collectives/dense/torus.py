@@ -43,7 +43,8 @@ def torus_cost(
 ) -> float:
     """Cost of a ring reduce-scatter and a ring all-gather per dimension, each of what the ones before it left."""
     if all_links:
-        raise NoClosedFormError("torus_all_reduce: all_links has no closed form on one port; use engine flow")
+        why = "all_links has no closed form on one port; use engine flow, or torus_all_reduce:all_links=false"
+        raise NoClosedFormError(f"torus_all_reduce: {why}")
     cost = 0.0
     for side in reversed(dims or default_dims(n_ranks)):
         cost += reducing_ring_cost(side, size, link) + half_ring_cost(side, size, link)
@@ -65,7 +66,8 @@ def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None, all_link
         hosts first and ranks per socket last. By default two nearly equal sides.
     all_links : bool
         Whether 2D equal parts of the vector start along each of the D dimensions in both directions at once, for ranks
-        with a link each way: on equal sides 2(p-1)S/(2DpB) seconds in place of nearly 2(p-1)S/(pB).
+        with a link each way: on equal sides 2(p-1)S/(2DpB) seconds in place of nearly 2(p-1)S/(pB). On a torus whose
+        sides are the default of `dims` it is true unless it is given.
 
     Returns
     -------

@@ -61,7 +61,8 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
     collective: tuple[str, ...] = repeated(
         metavar=f"{COLLECTIVE}|FILE.npz",
-        help="algorithm, or nccl (default: ring_all_reduce; on machines with NVIDIA GPUs nccl_all_reduce); repeatable",
+        help="algorithm, or a library that chooses it: nccl, rccl, mpich, openmpi, gloo (default: nccl on NVIDIA GPUs, "
+        "rccl on AMD's, torus_all_reduce on a torus, else ring_all_reduce); repeatable",
     )
     routing: str | None = flag(
         metavar="NAME",

@@ -156,6 +156,11 @@ def units(network: Network) -> NDArray[np.int64]:
     return unit
 
 
+def is_torus(network: Network) -> bool:
+    """Whether hosts are cabled as a grid of two or more dimensions, each with links of its own along every one."""
+    return network.routing == "dimension_order" and network.coordinates is not None and network.coordinates.shape[1] > 1
+
+
 def live_nics(network: Network) -> NDArray[np.integer[Any]]:
     """Return the NICs of machines that a cable still joins to a network; all of them where none is joined."""
     nic, machine = network.kind == NIC, network.machine

@@ -16,6 +16,7 @@ from collectives import COLLECTIVES, found_parameters
 from commsim.core.errors import InputError, Reason, unknown_name
 from commsim.core.machines.hardware import maker_of, read_hardware
 from commsim.core.network import Network
+from commsim.core.network_queries import is_torus
 from commsim.core.operations import OPERATIONS
 from commsim.core.operations import operation as known_operation
 from commsim.core.registry import Entry, usual_spelling
@@ -74,12 +75,11 @@ def usual_collective(
     library = "" if textbook else LIBRARIES.get(maker_of(network.hardware), "")
     spec = f"{library}_{operation}"
     if library and spec in COLLECTIVES:
-        return spec, Remark(
-            "usual", f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
-        )
+        text = f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
+        return spec, Remark("usual", text)
     if operation not in USUAL:
         raise InputError(f"{operation} has no usual algorithm here; name one")
-    usual = USUAL[operation]
+    usual = "torus_all_reduce" if operation == OPERATION and not textbook and is_torus(network) else USUAL[operation]
     if library:
         return usual, Remark("usual", f"{usual}: {library.upper()} is not modelled for {operation}", needed=True)
     if textbook or not (network.machine > 0).any() or f"nccl_{operation}" not in COLLECTIVES:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from commsim.core.network import Network
-from commsim.core.network_queries import locality_levels, numbered
+from commsim.core.network_queries import is_torus, locality_levels, numbered
 from commsim.core.placement import Placement
 
 Groups = tuple[tuple[int, ...], ...]
@@ -62,7 +62,7 @@ def rank_grid(network: Network, placement: Placement, n_ranks: int) -> tuple[int
         None where a level's groups are not equal runs of ranks.
     """
     at = network.coordinates
-    if network.routing == "dimension_order" and at is not None and at.shape[1] > 1:
+    if at is not None and is_torus(network):
         own = at[placement.nodes[:n_ranks]]
         sides = tuple((own.max(axis=0) + 1).tolist())
         if math.prod(sides) == n_ranks and np.array_equal(own, np.stack(np.unravel_index(range(n_ranks), sides), 1)):

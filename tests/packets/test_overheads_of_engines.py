@@ -16,7 +16,8 @@ QUESTIONS = [
     ("halving_doubling_all_reduce", "fully_connected:n_hosts=8"), ("recursive_doubling_all_reduce", CUBE),
     ("halving_doubling_all_reduce", CUBE), ("recursive_doubling_all_gather", CUBE),
     ("ring_all_reduce", "ring:n_hosts=8"),
-    ("torus_all_reduce", TORUS), ("ring_all_reduce", "dgx-h100"), ("recursive_doubling_all_reduce", "dgx-h100"),
+    ("torus_all_reduce:all_links=false", TORUS), ("ring_all_reduce", "dgx-h100"),
+    ("recursive_doubling_all_reduce", "dgx-h100"),
     ("direct_all_to_all", "p4d"),
 ]  # fmt: skip
 

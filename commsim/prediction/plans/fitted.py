@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from collectives import NEEDS
 from commsim.core.network import Network
+from commsim.core.network_queries import is_torus
 from commsim.core.placement import Placement, count_places, helper_nodes, spare_nodes
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
@@ -87,8 +88,11 @@ def build_fitted(request: CollectiveRequest) -> tuple[Schedule, dict[str, Any], 
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims
-            schedule = entry.build(n_ranks, **parameters)
             text = f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost"
+            if "all_links" in entry.parameters.keys() - request.raw.keys() and is_torus(network):
+                parameters["all_links"] = True
+                text += ", over all links of a host at once; all_links=false takes one at a time"
+            schedule = entry.build(n_ranks, **parameters)
             notes.append(Remark("dims", text))
     usual = getattr(entry.parameters.get("n_servers"), "default", None)
     if usual is not None and "n_servers" not in request.raw and (free := _free_hosts(network, where, n_ranks)) > usual:

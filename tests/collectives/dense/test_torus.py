@@ -71,6 +71,22 @@ def test_on_a_torus_all_links_carry_as_much_and_are_full_until_the_end(dims):
     assert found.link_bytes.min() == pytest.approx(found.link_bytes.max())
 
 
+def test_on_a_torus_all_links_are_the_default_and_what_runs_where_nothing_is_named():
+    """All six links of a host, 2 * 63/64 GB over 300 GB/s; a ring on one of them took 39.6 ms in silence."""
+    network = "torus:dims=4x4x4,bandwidth=50GB/s"
+    named, usual = cs.predict("torus_all_reduce", network, "1GB"), cs.predict(None, network, "1GB")
+    assert usual.time == named.time == pytest.approx(2 * 63 / 64 / 300, rel=0.03)
+    assert cs.predict("torus_all_reduce:all_links=false", network, "1GB").time == pytest.approx(
+        2 * 63 / 64 / 50, rel=0.01
+    )
+
+
+@pytest.mark.parametrize("network", ["star:n_hosts=16", "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4"])
+def test_elsewhere_a_host_has_one_port_and_takes_one_dimension_at_a_time(network):
+    times = [cs.predict(f"torus_all_reduce{more}", network, "1MiB").time for more in ("", ":all_links=false")]
+    assert times[0] == times[1]
+
+
 def test_most_of_the_volume_stays_along_the_last_dimension():
     schedule = torus_all_reduce(24, (2, 3, 4))
     transfers = schedule.expand()
