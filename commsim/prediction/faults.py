@@ -50,8 +50,8 @@ def with_faults(
     network : Network
         Network without faults.
     fail : sequence of str
-        ``link:A:B``, ``switch:NAME``, ``nic:NAME``, ``host:NAME``, ``gpu:NAME``, or a number or share that is drawn:
-        ``links:5%``.
+        ``link:A:B``, ``switch:NAME``, ``nic:NAME``, ``host:NAME``, ``gpu:NAME``, ``rail:N``, ``plane:N``, or a number
+        or share that is drawn: ``links:5%``.
     scale : sequence of str
         ``link:PATTERN=FACTOR``, ``nic:NAME=FACTOR`` or ``links:10%=FACTOR``; a rate in place of a factor, ``=200Gbps``,
         is a part of the rate that a cable is sold with.
@@ -71,7 +71,7 @@ def with_faults(
     notes: list[Remark] = []
     whole = network
     for text in fail:
-        network, drawn = _fail(network, text, seed)
+        network, drawn = _fail(network, text, seed, whole)
         notes += drawn
     left = network
     for text in scale:
@@ -199,18 +199,23 @@ def flaps_of(
     return read_flaps(flap, network, detection=times[0], rto=times[1])
 
 
-def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[Remark]]:
-    """Return what is left, and what was drawn."""
-    from commsim.core.faults import failures
+def _fail(network: Network, text: str, seed: int, whole: Network) -> tuple[Network, list[Remark]]:
+    """Return what is left, and what was drawn; rails and planes are numbered as in the whole network."""
+    from commsim.core.faults import failures, rails_and_planes
 
     what, _, name = text.partition(":")
+    parts = {"rail": rails_and_planes.rail_switches, "plane": rails_and_planes.plane_switches}
+    if what in parts and name:
+        return failures.remove_switches(network, parts[what](whole, _listed(network, name)), f"{what} {name}"), []
     named = {"link": failures.fail_links, "switch": failures.fail_switches, "nic": failures.fail_nics,
              "host": failures.fail_hosts, "gpu": failures.fail_gpus}  # fmt: skip
     if what in named and name:
         return named[what](network, [name] if what == "link" else _listed(network, name)), []
     if what not in DRAWN:
         meant = kinds_of(network, text)
-        wanted = "link:A:B, switch:NAME, nic:NAME, host:NAME, gpu:NAME, links:5%, links:3 or switches:1"
+        wanted = (
+            "link:A:B, switch:NAME, nic:NAME, host:NAME, gpu:NAME, rail:N, plane:N, links:5%, links:3 or switches:1"
+        )
         raise InputError(f"fail takes {wanted}, got {text!r}{did_you_mean(meant, last=True)}")
     drawn = failures.draw_failures(network, what, _read_fraction(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]

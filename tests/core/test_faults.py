@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -278,3 +279,72 @@ def test_a_part_of_the_cables_is_drawn(part, seed, factor):
 def test_what_cannot_be_scaled_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         scale_links(leaf_spine(2, 2, 2), **arguments)
+
+
+def test_a_rail_fails_with_the_leaves_of_its_nics_in_all_groups():
+    network = load_network("dgx-h100@rail_optimized:machines=8,hosts_per_group=4")
+    left, _ = with_faults(network, ["rail:3"], [])
+    same = fail_switches(network, ["leaf3", "leaf11"])
+    assert (left.n_links, left.name) == (same.n_links, f"{network.name} without rail 3")
+    np.testing.assert_array_equal(left.src, same.src)
+    by_nics, _ = with_faults(network, ["nic:*.nic3"], [])
+    both = [predict("nccl", one, "1GiB").time for one in (left, by_nics)]
+    assert both[0] == pytest.approx(both[1], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spec", "of_plane"),
+    [
+        ("multi_plane:n_planes=3,n_leaves=2,n_spines=2,hosts_per_leaf=2", "plane{}_*"),
+        ("hpn7-segment:n_hosts=16", None),
+        ("dgx-h100@rail_optimized:machines=8,hosts_per_group=4,planes=2", None),
+    ],
+)
+def test_a_plane_fails_with_all_of_its_switches_and_no_other(spec, of_plane):
+    network = load_network(spec)
+    left, _ = with_faults(network, ["plane:1"], [])
+    gone = np.setdiff1d(network.src, left.src)
+    assert (network.kind[gone] == SWITCH).all()
+    joined = np.isin(network.src, gone) & (network.kind[network.dst] == SWITCH) & (network.machine[network.dst] < 0)
+    assert np.isin(network.dst[joined], gone).all()
+    if of_plane:
+        np.testing.assert_array_equal(left.src, fail_switches(network, [of_plane.format(1)]).src)
+
+
+def test_planes_keep_their_numbers_while_others_fail():
+    network = load_network("multi_plane:n_planes=3,n_leaves=2,n_spines=2,hosts_per_leaf=2")
+    one_by_one, _ = with_faults(network, ["plane:0", "plane:1"], [])
+    assert set(one_by_one.src) == set(with_faults(network, ["plane:0,1"], [])[0].src)
+    assert {network.nodes[i] for i in one_by_one.src if network.kind[i] == SWITCH} == {
+        f"plane2_{tier}{i}" for tier in ("leaf", "spine") for i in range(2)
+    }
+
+
+def test_half_of_an_all_to_all_is_lost_with_one_of_two_planes():
+    spec = "dgx-h100@rail_optimized:machines=8,planes=2"
+    whole, left = (predict("nccl", spec, "1GiB", operation="all_to_all", fail=fail).time for fail in ((), ("plane:1",)))
+    assert left / whole == pytest.approx(2, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fail", "why"),
+    [
+        ("dgx-h100@rail_optimized:machines=2", "rail:8", "has no rail '8'; rails are 0 to 7"),
+        (
+            "dgx-h100@star:machines=2",
+            "rail:0",
+            "has no rails, each with its own leaves; a switch is named as switch:NAME",
+        ),
+        ("star:n_hosts=4", "rail:0", "has no rails"),
+        (
+            "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2",
+            "plane:1",
+            "has one plane, all of",
+        ),
+        ("multi_plane:n_planes=2,n_leaves=1,n_spines=1,hosts_per_leaf=2", "plane:x", "no plane 'x'; planes are 0 to 1"),
+        ("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", "switch:top*", "has no switch 'top*'"),
+    ],
+)
+def test_rails_and_planes_that_are_not_there_are_refused_with_those_that_are(spec, fail, why):
+    with pytest.raises(InputError, match=re.escape(why)):
+        with_faults(load_network(spec), [fail], [])

@@ -20,8 +20,9 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="what fails: link:A:B, nic:m0.nic0, switch:NAME, host:NAME or gpu:m0.gpu0 (ranks of a failed host or GPU "
-        "are left out); links:5%%, links:3 or switches:1 are drawn at random, with --seed; repeatable",
+        help="what fails: link:A:B, nic:m0.nic0, switch:NAME, rail:0 or plane:0 with all switches, host:NAME or "
+        "gpu:m0.gpu0 (ranks of a failed host or GPU are left out); links:5%%, links:3 or switches:1 are drawn at "
+        "random, with --seed; repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -52,21 +53,24 @@ def fail_nics(network: Network, names: Sequence[str]) -> Network:
 
 
 def fail_switches(network: Network, names: Sequence[str]) -> Network:
-    """Take switches out of service by their names.
+    """Take switches out of service by their names, or by patterns with ``*``, ``plane1_*``.
 
     Raises
     ------
     InputError
         If the node is unknown, or no switch.
     """
-    return remove_switches(network, np.array([_find_switch(network, name) for name in names], np.int64))
+    return remove_switches(network, np.array([node for name in names for node in _switches(network, name)], np.int64))
 
 
-def _find_switch(network: Network, name: str) -> int:
-    """Return the node of a name; one that is unknown is compared with the switches outside of machines only."""
+def _switches(network: Network, name: str) -> list[int]:
+    """Return the nodes of a name; a pattern, and one that is unknown, is one of switches outside of machines only."""
     if name in network.nodes:
-        return find_node(network, name)
-    known = [network.nodes[i] for i in np.flatnonzero((network.kind == SWITCH) & (network.machine < 0)).tolist()]
+        return [find_node(network, name)]
+    outside = np.flatnonzero((network.kind == SWITCH) & (network.machine < 0)).tolist()
+    if fitting := [node for node in outside if fnmatchcase(network.nodes[node], name)]:
+        return fitting
+    known = [network.nodes[i] for i in outside]
     more = " and so on" if len(known) > 3 else ""
     hint = did_you_mean(alike(name, known, 3), last=True) or f"; switches are {', '.join(known[:3]) or 'none'}{more}"
     raise InputError(f"{network.name} has no switch {name!r}{hint}")
@@ -232,8 +236,15 @@ def _cable_name(network: Network, link: int) -> str:
     return network.link_name(link) + (f" (1 of {beside} cables)" if beside > 1 else "")
 
 
-def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
+def remove_switches(network: Network, nodes: NDArray[np.int64], called: str = "") -> Network:
     """Remove the links of switches; these stay where they are, but pass nothing on, and nothing can be placed on them.
+
+    Parameters
+    ----------
+    network, nodes : Network and int64[n]
+        Network, and its switches that are removed.
+    called : str
+        Name of all of them in the network's name; by default their names, or how many they are.
 
     Raises
     ------
@@ -248,7 +259,7 @@ def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
     dead = np.zeros(network.n_nodes, np.bool_)
     dead[nodes] = True
     few = len(nodes) <= _MAX_NAMES
-    names = ", ".join(network.nodes[node] for node in nodes) if few else f"{len(nodes)} switches"
+    names = called or (", ".join(network.nodes[node] for node in nodes) if few else f"{len(nodes)} switches")
     rest = _without(network, ~(dead[network.src] | dead[network.dst]), names)
     return dataclasses.replace(rest, forwards=network.forwards & ~dead, aggregates=network.aggregates & ~dead)
 

@@ -72,7 +72,10 @@ def test_the_seed_has_an_effect_when_failures_or_paths_are_drawn(commsim):
         (["--fail", "link:leaf0:spine9"], "did you mean spine"),
         (["--fail", "link:leaf0"], "is called node:node, as in h0:leaf0, got 'leaf0'"),
         (["--fail", "switch:h0"], "h0 is not a switch"),
-        (["--fail", "switch:"], "fail takes link:A:B, switch:NAME, nic:NAME, host:NAME, gpu:NAME, links:5%"),
+        (
+            ["--fail", "switch:"],
+            "fail takes link:A:B, switch:NAME, nic:NAME, host:NAME, gpu:NAME, rail:N, plane:N, links:5%",
+        ),
         (["--fail", "leaf0"], "or switches:1, got 'leaf0'; did you mean switch:leaf0?"),
         (["--fail", "cable:leaf0:spine1"], "did you mean link:leaf0:spine1?"),
         (["--fail", "node:h1"], "did you mean host:h1?"),
