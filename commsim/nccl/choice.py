@@ -14,8 +14,9 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_size
 
 from .gpu_costs import GpuCosts, costs
+from .model_versions import SMALLEST_CORRECTED, TREE_CORRECTION
 from .nccl_setting import PROTOCOLS, NcclSetting
-from .tuning_table import SMALLEST_CORRECTED, TREE_CORRECTION, Cell, cell_time, cells, plateau
+from .tuning_table import Cell, cell_time, cells, plateau
 
 if TYPE_CHECKING:
     from .site import Site

@@ -12,7 +12,7 @@ from commsim.core.cache import Cache
 from commsim.core.errors import InputError
 
 from .expected_costs import HALVES, algorithm_bandwidth, latency
-from .model_versions import model_of
+from .model_versions import SMALLEST_CORRECTED, TREE_CORRECTION, model_of
 from .nccl_setting import ALGORITHMS, GENERATIONS, PATHS, PROTOCOLS, SINCE_HOPPER, Channels, NcclSetting
 
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
@@ -23,14 +23,6 @@ _ALLOWED = {
     "all_reduce": ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree"),
 }  # fmt: skip
 PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "tree"}
-
-# By protocol: what is left of a tree's rate from 64 B, 128 B and so on to 256 MiB; below and above all of it.
-TREE_CORRECTION = (
-    (1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0, 1.0, 1.0),
-    (1.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1.0, 1.0),
-    (0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9),
-)
-SMALLEST_CORRECTED = 64
 
 # Tables of the settings that were asked for last, which are kept too, so that their ids stay their own.
 _TABLES: Cache[tuple[NcclSetting, tuple[Cell, ...]]] = Cache(32)

@@ -3,7 +3,7 @@
 The target is larger for small windows, so that many senders share a short queue ("flow scaling").
 
 Source: Kumar et al., "Swift: delay is simple and effective for congestion control in the datacenter", SIGCOMM 2020,
-algorithm 1 and section 3.5. Constants are in `transports.Swift`.
+algorithm 1 and section 3.5. Constants are in `Swift` of `control_constants.py`.
 """
 
 from __future__ import annotations
