@@ -45,6 +45,7 @@ TABLES = {
         "aic_b200_1x8_ar_2275", "aic_b200_1x8_ag_2275", "aic_gb200_1x4_rs_2292", "aic_gb200_1x4_a2a_2292",
         "aic_b300_1x8_a2a_2292", "gb300_1x4_ar_nvls",
     ),
+    "racks.blackwell": ("cw_gb200_18x4_ar",),
     "pcie.blackwell": ("aic_rtx_pro_6000_1x8_ar_2292", "aic_rtx_pro_6000_1x8_a2a_2292"),
     "plugin.infiniband": (
         "mn5_h100_4x4_ar_ring", "mn5_h100_4x4_ar_tree", "mn5_h100_16x4_ar_tree", "cw_a100_16x8_ar", "dell_h100_2x8_ar",
@@ -72,12 +73,16 @@ LESS = {
     "roce": ("hop_simple", "efficiency", "ll_efficiency"), "efa2": ("efficiency",),
     "slingshot-2025": ("efficiency",), "ena": ("efficiency",), "hopper": ("nvls_loop",),
 }  # fmt: skip
+# What is fitted of racks.
+RACKS_KEY = "nvls_crowded"
 # Smallest size that a section is fitted on of a table: with NVLink SHARP every call of two P5 from there on. Calls of
 # one machine have chunks of 64 KiB up to 512 MiB, which do not tell what a head costs from what a byte costs.
 FROM = {("primitives.hopper", "aws_p5_2x8_ar"): 64 * 2**20}
 # Largest size of a table of several machines that its hops are fitted on: beyond it links decide.
 HOPS_TO, HOPS_OF = 2**20, ("plugin.infiniband", "plugin.roce")
 PLAIN = ("hop_ll", "hop_ll128", "hop_simple", "efficiency", "ll_efficiency")
+# Shares that are at most 1, besides efficiencies.
+SHARES = ("exchange", RACKS_KEY)
 STRENGTH, SOFT = 0.03, 0.08
 # Largest change of a parameter, as a logarithm.
 WIDEST = 5.0
@@ -86,7 +91,7 @@ WIDEST = 5.0
 def with_values(known: GpuCosts, section: str, values: Mapping[str, float]) -> GpuCosts:
     """Return the constants with some of a section replaced."""
     kind, name = section.split(".")
-    if kind == "primitives":
+    if kind in ("primitives", "racks"):
         return replace(known, primitives={**known.primitives, name: replace(known.primitives[name], **values)})
     if kind == "plugin":
         plain: dict[str, Any] = dict(values)
@@ -97,8 +102,11 @@ def with_values(known: GpuCosts, section: str, values: Mapping[str, float]) -> G
 def values_of(known: GpuCosts, section: str) -> dict[str, float]:
     """Return what is fitted of a section."""
     kind, name = section.split(".")
+    if kind == "racks":
+        return {RACKS_KEY: getattr(known.primitives[name], RACKS_KEY)}
     if kind == "primitives":
-        return {key: value for key, value in asdict(known.primitives[name]).items() if key not in LESS.get(name, ())}
+        less = (*LESS.get(name, ()), RACKS_KEY)
+        return {key: value for key, value in asdict(known.primitives[name]).items() if key not in less}
     if kind == "plugin":
         plugin = asdict(known.plugins[name])
         return {key: plugin[key] for key in (*PLAIN, *MORE.get(name, ())) if key not in LESS.get(name, ())}
@@ -125,7 +133,7 @@ def fit(known: GpuCosts, section: str, tables: Sequence[Table]) -> GpuCosts:
         return np.array([*found, *(STRENGTH * logs)])
 
     # No efficiency above 1: what is beyond a link's rate is not a cost.
-    most = [max(1e-3, -math.log(v)) if "efficiency" in k or k == "exchange" else WIDEST for k, v in start.items()]
+    most = [max(1e-3, -math.log(v)) if "efficiency" in k or k in SHARES else WIDEST for k, v in start.items()]
     bounds = ([-WIDEST] * len(start), most)
     return at(least_squares(residuals, np.zeros(len(start)), bounds=bounds, loss="soft_l1", f_scale=SOFT).x)
 
@@ -186,13 +194,13 @@ def has_hops_only(table: str) -> bool:
 def written(known: GpuCosts, section: str) -> list[str]:
     """Return the lines of a section as they stand in ``gpu_costs.toml``."""
     kind, _ = section.split(".")
-    of_class = {"primitives": Primitives, "plugin": Plugin}.get(kind)
+    of_class = {"primitives": Primitives, "racks": Primitives, "plugin": Plugin}.get(kind)
     order = [field.name for field in fields(of_class)] if of_class else ["efficiency", "ll_efficiency"]
     lines = [f"[{section}]"]
     values = values_of(known, section)
     for key in order:
         if key in values:
-            is_plain = key.endswith("efficiency") or key == "exchange"
+            is_plain = key.endswith("efficiency") or key in SHARES
             is_rate = "rate" in key or key == "copy"
             unit, suffix = (1.0, "") if is_plain else (1e-9, "_GBps") if is_rate else (1e6, "_us")
             lines.append(f"{key}{suffix} = {values[key] * unit:.4g}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.nccl_tables.fit import TABLES, fit
+from benchmarks.nccl_tables.fit import RACKS_KEY, TABLES, fit, with_values
 from benchmarks.nccl_tables.intervals import made, scores_of_tables
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.rows import LARGE, usable
@@ -126,6 +126,8 @@ def _without(known: GpuCosts, sections: Sequence[str], others: Sequence[Table]) 
         ]
         if rest:
             known = fit(known, section, rest)
+        elif kind == "racks":
+            known = with_values(known, section, {RACKS_KEY: 1.0})
         elif kind == "plugin":
             plain = replace(UNKNOWN, protocols=known.plugins[name].protocols)
             known = replace(known, plugins={**known.plugins, name: plain})
@@ -139,6 +141,8 @@ def _is_of(table: Table, kind: str, name: str) -> bool:
         return False
     if kind == "plugin":
         return site.network == name
+    if kind == "racks":
+        return False  # a table of its own is needed
     return site.setting.gpu == name and site.setting.n_nodes == 1 and site.pcie == (kind == "pcie")
 
 

@@ -16,7 +16,7 @@ from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
 from benchmarks.nccl_tables.rows import LARGE, usable
 from commsim.nccl.gpu_costs import costs
-from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, RACKS, kind_of
+from commsim.nccl.intervals import CLOUD, DOMAIN, NODE, RACKS, RANKS_OF_A_MACHINE, kind_of
 from commsim.nccl.prediction import predict
 from commsim.nccl.site import Site
 
@@ -73,6 +73,8 @@ def is_out(table: str, site: Site) -> bool:
     sections = {f"{'pcie' if site.pcie else 'primitives'}.{site.setting.gpu}", f"primitives.{site.setting.gpu}"}
     if site.network:  # software of another year has constants of the same tables
         sections |= {section for section in TABLES if _without_year(section) == f"plugin.{_without_year(site.network)}"}
+    if site.setting.n_ranks > RANKS_OF_A_MACHINE * site.setting.n_nodes:
+        sections.add(f"racks.{site.setting.gpu}")
     sections -= set(HOPS_OF)  # these are fitted again
     return operator_of(table) not in {operator_of(name) for section in sections for name in TABLES.get(section, ())}
 

@@ -13,9 +13,8 @@ from .call import KIB, NEWEST
 
 OWN_CHUNK, MANY_NODES_CHUNK, MANY_NODES = 128 * KIB, 64 * KIB, 4
 CHANNELS = {"hopper": 16, "blackwell": 32}
-# Channels of Blackwell in one NVLink domain since 2.27. 2.25 and 2.26 have all 32, but a rack with 2.26 is no faster
-# than with 24: what limits it instead is not known, so that they have 24 here, too. Since BY_NIC the NIC counts.
-FEWER, BY_NIC = 24, (2, 30)
+# Channels of Blackwell in one NVLink domain, and the first release with so few; since BY_NIC the NIC counts.
+FEWER, FEWER_SINCE, BY_NIC = 24, (2, 27), (2, 30)
 # Until the first of these trees have chunks of a buffer's step; until the second on any number of nodes. Nobody can set
 # the chunk before the first, nor that of trees before the third (NCCL_NVLS_CHUNKSIZE, NCCL_NVLSTREE_MAX_CHUNKSIZE).
 ONE_CHUNK, LESS_ON_MANY, TREE_SAID, STEP = (2, 21), (2, 19), (2, 20), 512 * KIB
@@ -61,7 +60,7 @@ def nvls_sizes(
         Chunk that is set (``NCCL_NVLS_CHUNKSIZE`` and ``NCCL_NVLSTREE_MAX_CHUNKSIZE``); 0 for none.
     """
     channels = CHANNELS.get(gpu, CHANNELS["hopper"])
-    if gpu == "blackwell" and n_nodes == 1:
+    if gpu == "blackwell" and n_nodes == 1 and version[:2] >= FEWER_SINCE:
         channels = FEWER
     chunk, tree = OWN_CHUNK, OWN_CHUNK if version[:2] >= ONE_CHUNK else STEP
     if n_nodes >= MANY_NODES and version[:2] >= LESS_ON_MANY:

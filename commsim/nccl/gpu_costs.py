@@ -49,6 +49,8 @@ class Primitives:
         Share of the NVLinks' rate that messages reach.
     p2p_warp : float, bytes/s
         Rate at which a warp receives messages; infinite where only the links are known to hold them.
+    nvls_crowded : float
+        Share of the switch's rate that is left in a rack where all channels of several racks are under way.
     """
 
     launch: float
@@ -67,6 +69,7 @@ class Primitives:
     p2p_chunk: float
     p2p_efficiency: float
     p2p_warp: float = float("inf")
+    nvls_crowded: float = 1.0
 
     def hop(self, protocol: str) -> float:
         """Return the latency of a hop inside a machine."""
@@ -253,7 +256,9 @@ def read_costs(text: str) -> GpuCosts:
     tree = tomllib.loads(text)
     for name, table in tree["plugin"].items():
         tree["plugin"][name] = tree["plugin"].get(table.get("like"), {}) | table
-    tables = [*tree["primitives"].values(), *tree["plugin"].values(), *tree["pcie"].values()]
+    tables = [table for kind in ("primitives", "racks", "plugin", "pcie") for table in tree[kind].values()]
+    for name, table in tree["racks"].items():
+        tree["primitives"][name] = table | tree["primitives"][name]
     return GpuCosts(
         {name: Primitives(**_scaled(table, Primitives)) for name, table in tree["primitives"].items()},
         {name: Plugin(**_scaled(table, Plugin)) for name, table in tree["plugin"].items()},

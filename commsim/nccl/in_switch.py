@@ -7,11 +7,11 @@ reduce, gather) work on different loops at once, so that the longest of them set
 through all. NCCL gives each group its share of 20 warps by the kind of call: with trees between machines fewer warps
 are left to gather, and all heads take longer. The switch bounds a loop: in an all-reduce a GPU sends all bytes and the
 results of its own part, ``(1 + 1/heads) S``; in an all-gather it receives all, in a reduce-scatter it sends all. Of the
-links' rate it reaches NCCL's share, 0.85 on Hopper and 0.74 on Blackwell (nvlsEfficiency in ``src/graph/tuning.cc``).
-Between
-machines trees join the heads: the busiest NIC carries S/heads on two machines, twice as much on more than three. In a
-half of an all-reduce each head has the parts of its whole rail: the network passes on (or adds) one for each machine,
-of which all but the own one cross a NIC.
+links' rate it reaches NCCL's share, 0.85 on Hopper and 0.74 on Blackwell (nvlsEfficiency in ``src/graph/tuning.cc``),
+and less of it with more parts under way at once than 24 channels of a rack have. Between machines trees join the heads:
+the busiest NIC carries S/heads on two machines, twice as much on more than three. In a half of an all-reduce each head
+has the parts of its whole rail: the network passes on (or adds) one for each machine, of which all but the own one
+cross a NIC.
 
 References
 ----------
@@ -38,6 +38,10 @@ OWN_PASSES = 3
 # and where the network adds. The rate of a channel is that of the first, which fits know.
 WARPS, WARPS_OF_FEW, WARPS_OF_TREE, WARPS_OF_NETWORK = (7, 5), (6, 7), (5, 5), (7, 3)
 FEW_RANKS = 6
+# Parts that are under way at once, channels x heads, up to which the switch reaches all of its share: 24 channels of 32
+# heads. With 32 channels one rack with NCCL 2.26 and two racks are slower than one rack with 24, whose warps do less.
+# Since 2.27 NCCL has the other eight only over several racks.
+CROWD = 24 * 32
 # What a chunk that the network adds takes longer than one of another machine, s: NCCL's own hop of CollNet direct less
 # that of a tree, 31 and 14 us (src/graph/tuning.cc). The proxy posts one operation of the plugin, which ends when the
 # chunks of all machines are added. Of the chain NCCL takes the network's hop 16 us longer, and the 14 hops over NVLink
@@ -86,6 +90,7 @@ def loop_of(primitives: Primitives, call: NcclCall, n_channels: int, chunk: floa
     serve = heads * (p.nvls_head + one_pass / gather)
     own = p.nvls_loop + OWN_PASSES * one_pass / reduce
     by_link = n_channels * heads * (served if is_half else chunk * (1 + 1 / heads)) / switch_rate
+    by_link /= p.nvls_crowded if n_channels * heads > CROWD else 1.0
     later = max(serve, own, by_link)
     return NvlsLoops(max((1 if is_half else 2) * serve + own, later), later)
 

@@ -161,8 +161,8 @@ def test_public_tables_are_predicted_within_what_is_asked_for():
     assert all(sums[f"ours_beside_{peer}"] < sums[peer] for peer in nccl_tables.PEERS)
     assert sums["within"] >= 0.70 * sums["tables"]
     assert (unseen["large"] <= 0.10, unseen["small"] <= 0.20, unseen["p90"] <= 0.30) == (True, True, True)
-    rack = nccl_tables.group(found["cw_gb200_18x4_ar"])  # 72 GPUs of a GB200 NVL72, not fitted on
-    assert rack.large <= 0.08
+    racks = nccl_tables.group(found["cw_gb200_32x4_ar"])  # 128 GPUs of two GB200 NVL72, not fitted on
+    assert racks.large <= 0.08
     fitted = [i for i in found if i in known.fitted_on]
     elsewhere = {"dell", "nebius", "lambda", "gcp"}  # operators of tables with questions
     assert {name.split("_")[0] for name in set(known.fitted_on) - set(fitted)} <= elsewhere
@@ -213,6 +213,22 @@ def test_a_system_left_out_is_fitted_on_nothing_of_its_own(tmp_path):
     assert found.n_rows == 1
     assert found.shipped != found.without
     assert found.inside == ()
+
+
+def test_all_tables_of_fits_count_as_fitted_on():
+    assert {name for names in TABLES.values() for name in names} <= {*costs().fitted_on}
+
+
+def test_without_the_only_rack_its_switch_has_all_of_its_rate(tmp_path):
+    """A rack of Blackwell with 32 channels: nothing else tells what is left of the switch's rate."""
+    rack = {**DGX, "machine": "GB200 NVL72, one rack", "n_hosts": 18, "gpus_per_host": 4, "nccl_version": "2.26.2",
+            "fabric": "NVLink5 MNNVL (NVL72)"}  # fmt: skip
+    folder(tmp_path, x_1=(rack, [(2**33, 20299, "", "")]))
+    (table,) = read_tables(tmp_path)
+    table = dataclasses.replace(table, id=TABLES["racks.blackwell"][0])
+    (found,) = left_out([table], costs())
+    assert found.sections == ("racks.blackwell",)
+    assert max(found.shipped) < 0.1 < min(found.without)
 
 
 def test_errors_have_a_sign_and_stand_by_kind_of_machine(tmp_path):

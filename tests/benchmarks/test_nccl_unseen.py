@@ -17,6 +17,13 @@ def test_an_operator_whose_tables_made_a_constant_is_not_left_out():
     assert is_out("mn5_h100_1x4_ar", site("hgx-h100"))  # of one machine no constant is of InfiniBand
 
 
+def test_what_is_left_of_a_rack_s_switch_is_of_one_operator():
+    """Machines of 8 B200 do not have it, so that they are left out, as are racks of others."""
+    rack, eight = site("gb200-nvl72"), site("hgx-b200@star:machines=2")
+    assert [is_out(name, rack) for name in ("cw_gb200_32x4_ar", "oci_gb300_16x4_ar")] == [False, True]
+    assert is_out("cw_b200_2x8_ar", eight)
+
+
 def test_classes_are_those_of_a_user_s_cluster():
     assert classes_of(site("hgx-h100@star:machines=2")) == ["several machines, InfiniBand", EIGHT]
     assert classes_of(site("hgx-h100:net=roce@star:machines=2")) == ["several machines, RoCE", EIGHT]

@@ -51,6 +51,33 @@ def test_the_switch_carries_nccl_s_share_of_the_links():
     assert 16 * 8 * 128 * KIB / loop == pytest.approx(280e9, rel=0.02)
 
 
+def test_more_channels_than_a_rack_has_leave_less_of_the_switch():
+    """32 channels of 32 heads reach 392 GB/s, 24 reach 478, what their warps do; with 8 heads 32 have all of the rate.
+
+    Measured from 4 GiB up: 421 and 417 GB/s with NCCL 2.26 in one rack and in two of GB200, 483 with 24 in one.
+    """
+    p, rate = costs().of_gpu("blackwell"), switch_rate(site(1, gpu="blackwell", link=721.8e9))
+
+    def reached(heads, channels):
+        n_ranks = 72 if heads == 32 else 8
+        call = NcclCall("all_reduce", 16 * GIB, n_ranks, 1, "nvls", "simple", channels, heads=heads)
+        return channels * heads * 128 * KIB / loop_of(p, call, channels, 128 * KIB, rate).later
+
+    assert reached(32, 32) == pytest.approx(p.nvls_crowded * rate / (1 + 1 / 32))
+    assert reached(32, 32) < 410 * GB < 470 * GB < reached(32, 24)
+    assert reached(8, 32) == pytest.approx(rate / (1 + 1 / 8))
+
+
+def test_two_racks_of_gb200_take_longer_than_one():
+    """8 GiB were measured in 18.9 ms on 64 GPUs of one rack, with 24 channels, and in 21.5 on two of 64, with 32."""
+    one = prepare("nccl_all_reduce:version=2.28", "gb200-nvl72", n_ranks=64).launch.known_site
+    net = "gb200-nvl72:n_gpus=64,n_nics=64,n_pcie_switches=64,net=infiniband@star:machines=2"
+    two = prepare("nccl_all_reduce:version=2.28", net).launch.known_site
+    shorter, longer = (predict(where, "all_reduce", 8 * GIB, how).seconds
+                       for where, how in ((one, "nvls"), (two, "nvls_tree")))  # fmt: skip
+    assert longer > 1.1 * shorter
+
+
 @pytest.mark.parametrize("n_nodes", [4, 8, 32])
 def test_nvls_trees_over_many_machines_reach_half_of_the_nics(n_nodes):
     """Half of 8 x 48.85 GB/s: the 194 GB/s in sight of NCCL's own 45.5 GB/s a channel, 188 GB/s on four machines."""

@@ -44,7 +44,8 @@ OTHERS = "sprayed fabrics: "
 SENTENCE = (
     (f"{LEFT_OUT}several machines of 8 H100 or H200, InfiniBand or RoCE", "on several machines of 8 H100 or H200"),
     (f"{LEFT_OUT}one machine", "on one machine"),
-    (f"{LEFT_OUT}one NVLink domain", "in one NVLink domain of several trays"),
+    (f"{LEFT_OUT}several machines, InfiniBand", "on all clusters with InfiniBand"),
+    (f"{LEFT_OUT}several machines, RoCE", "on all with RoCE"),
 )
 BEGINS, ENDS = "<!-- accuracy: python -m benchmarks.accuracy -->", "<!-- end of accuracy -->"
 

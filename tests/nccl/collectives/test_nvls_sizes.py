@@ -13,7 +13,7 @@ MIB, GIB = 1024 * KIB, 1024**3
     ("gpu", "n_nodes", "version", "channels"),
     [
         ("hopper", 1, (2, 18), 16), ("hopper", 8, (2, 32), 16),
-        ("blackwell", 1, (2, 26), 24), ("blackwell", 1, (2, 27), 24),
+        ("blackwell", 1, (2, 25), 32), ("blackwell", 1, (2, 26), 32), ("blackwell", 1, (2, 27), 24),
         ("blackwell", 2, (2, 26), 32), ("blackwell", 2, (2, 29), 32),
     ],
 )  # fmt: skip
