@@ -83,7 +83,7 @@ def run(config: PlaceImportConfig) -> Answer:
         wrote = f"{output} and {beside}"
     n_switches = int((network.kind == 1).sum())
     counts = f"{len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links"
-    said = [*(f"the format of {config.file} is {kind}" for kind in found), *said]
+    said += [f"the format of {config.file} is {kind}" for kind in found]  # what changes the answer comes first
     return Answer([*remarks(Remark("read", one, needed=True) for one in said), Lines([f"{wrote}: {counts}"])])
 
 
@@ -123,7 +123,7 @@ def _fabric(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, An
     speeds = [unused] if any(switch.speed for switch in tree.switches) else []
     sizes = () if isinstance(topology, SwitchTree) else topology.sizes
     more_of_hosts = {"block_sizes": list(sizes)} if sizes else {}
-    return network, [*told, *speeds, *tops_said(tree, network), *cables_up(network)], more_of_hosts
+    return network, [*tops_said(tree, network), *told, *speeds, *cables_up(network)], more_of_hosts
 
 
 def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any]]:
@@ -152,7 +152,7 @@ def _nodes(config: PlaceImportConfig) -> tuple[Network, list[str], dict[str, Any
     hosts["labels"] = list(nodes.labels)
     if nodes.busy:
         hosts["busy"] = dict(nodes.busy)
-    said = [by, *nodes.remarks, *tops_said(nodes.tree, network), *cables_up(network)]
+    said = [*tops_said(nodes.tree, network), *nodes.remarks, *cables_up(network), by]
     return network, said, hosts
 
 

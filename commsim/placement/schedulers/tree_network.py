@@ -94,8 +94,7 @@ def tops_said(tree: SwitchTree, network: Network) -> list[str]:
         return [f"{len(tops)} switches at the top are joined by one that the file does not name, {added[0]}"]
     tier = 1 + max(tree.tiers().values())
     return [
-        f"no path leads between the {len(tops)} switches at the top, such as {tops[0]} and {tops[1]}; with a rate of "
-        f"tier {tier} in --tier-bandwidth, one more switch joins them"
+        f"no path joins the {len(tops)} switches at the top: {tier}=2:1 in --tier-bandwidth adds a switch above them"
     ]
 
 

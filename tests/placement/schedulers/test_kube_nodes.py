@@ -121,13 +121,25 @@ def test_a_tier_too_many_is_told_which_tiers_there_are(commsim, tmp_path):
     assert "but the highest is 2: 1 (node n0 to leaf0), 2 (switch leaf0 to spine)" in said
 
 
+def test_what_is_not_joined_is_said_before_what_was_read(tmp_path, capsys):
+    """A terminal shows three remarks, and the fourth was that no path joins the racks."""
+    tree = listed(OWN)
+    tree["items"][3]["spec"] = {"unschedulable": True}
+    (tmp_path / "nodes.json").write_text(json.dumps(tree))
+    words = ["place", "import", str(tmp_path / "nodes.json"), "-o", str(tmp_path / "c.toml"), "--labels", OWN[0]]
+    assert main([*words, "--tier-bandwidth", "1=100Gbps"]) == 0
+    said = capsys.readouterr()
+    assert "no path joins the 2 switches at the top: 2=2:1" in said.out + said.err
+    assert "1 node takes no pods" in said.out + said.err
+
+
 def test_racks_of_one_label_are_one_cluster(commsim, tmp_path):
     """Labels that name the racks only made as many fabrics, and a rate above the racks was refused."""
     (tmp_path / "nodes.json").write_text(json.dumps(listed(OWN)))
     words = ("place", "import", tmp_path / "nodes.json", "--from", "kube-nodes", "-o", tmp_path / "c.toml")
     words = (*words, "--labels", OWN[0], "--tier-bandwidth")
     apart = commsim(*words, "1=100Gbps").out
-    assert "no path leads between the 2 switches at the top, such as leaf0 and leaf1; with a rate of tier 2" in apart
+    assert "no path joins the 2 switches at the top: 2=2:1 in --tier-bandwidth adds a switch above them" in apart
     wide = [{"job": "a", "gpus": 32, "iter_time_ms": 100, "phases": []}]
     with pytest.raises(InputError, match="2 fabrics that no path joins"):
         place_jobs(tmp_path / "c.toml", wide, n=1)
