@@ -196,8 +196,8 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     Parameters
     ----------
     text : str
-        A strategy, or a path when it ends with one of the three suffixes; ``FILE.json:JOB`` is a job of the JSON of
-        ``commsim place``; else what :func:`commsim.prediction.node_lists.ranks_named` reads.
+        A strategy, or a path when it ends with one of the three suffixes or has JSON; ``FILE:JOB`` is a job of the JSON
+        of ``commsim place``; else what :func:`commsim.prediction.node_lists.ranks_named` reads.
     network : Network
         Network to place on.
     n_participants : int
@@ -210,28 +210,23 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     InputError
         If the strategy is unknown, the network has too few hosts, or the file does not place `n_participants`.
     """
-    text, job = _with_job(text) if ".json:" in text else (text, None)
-    if Path(text).suffix not in SUFFIXES:
-        if is_strategy(text):
-            return place(network, n_participants, text, seed)
-        from commsim.prediction.node_lists import ranks_named
+    if is_strategy(text):
+        return place(network, n_participants, text, seed)
+    from commsim.prediction.node_lists import placement_file, ranks_named
 
-        placement = Placement(ranks_named(text, network) or [])
-    else:
+    named = ranks_named(text, network)
+    if named is None:
         from commsim.core.files.store import read_placement
 
-        placement = read_placement(text, network, job)
+        path, job = placement_file(text) or (text, None)
+        placement = read_placement(path, network, job)
+    else:
+        placement = Placement(named)
     n = len(placement.nodes)
     if n != n_participants:
         fewer = f": --ranks {n} takes those of the file" if n < n_participants else ""
         raise InputError(f"{text}: places {n} participants, but there are {n_participants}{fewer}")
     return placement
-
-
-def _with_job(text: str) -> tuple[str, str | None]:
-    """Split ``FILE.json:JOB``."""
-    path, colon, job = text.rpartition(":")
-    return (path, job) if colon and Path(path).suffix == ".json" else (text, None)
 
 
 def placement_of_ranks(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from commsim.core.errors import InputError, close_names, did_you_mean
+from commsim.core.files.opening import read_regular
 from commsim.core.files.whole_files import read_text
 from commsim.core.limits import is_there, may_open_files
 from commsim.core.names.hostlist import expand_hosts, spelled_out, split_hosts
@@ -44,6 +45,8 @@ def ranks_named(text: str, network: Network) -> list[int] | None:
     places = _places(network)
     lines = [("placement", word.strip()) for word in split_hosts(text)]
     if not any(name in places for _, word in lines for name in _names(word, places)[0]):
+        if placement_file(text):
+            return None
         lines = _lines_of(text, network)
     named = [(where, *_names(word, places)) for where, word in lines]
     many = [name for _, names, _ in named for name in names]
@@ -63,6 +66,20 @@ def ranks_named(text: str, network: Network) -> list[int] | None:
             nodes += free[:wanted]
             taken.update(free[:wanted])
     return nodes
+
+
+def placement_file(text: str) -> tuple[str, str | None] | None:
+    """Return the file of a placement and the job of it that ``FILE`` or ``FILE:JOB`` names; None for anything else.
+
+    It is one by its suffix, or where it begins as a table of JSON does: ``commsim place --json FILE`` takes any name.
+    """
+    path, colon, job = text.rpartition(":")
+    if Path(text).suffix in SUFFIXES and not is_there(path):
+        return text, None
+    for file, of in ((text, None), (path, job if colon else None)):
+        if is_there(file) and Path(file).is_file() and read_regular(file, 64, whole=False).lstrip().startswith(b"{"):
+            return file, of
+    return (path, job) if Path(path).suffix == ".json" else None
 
 
 def _of_sockets(network: Network, host: int, n_ranks: int) -> str:

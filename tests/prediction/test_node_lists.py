@@ -3,7 +3,7 @@ import pytest
 from commsim import predict
 from commsim.core.errors import InputError
 from commsim.prediction.inputs import load_network, load_placement, placement_of_ranks
-from commsim.prediction.node_lists import ranks_named
+from commsim.prediction.node_lists import placement_file, ranks_named
 
 MACHINES = "dgx-h100@rail_optimized:machines=4,hosts_per_group=2,oversubscription=2"
 
@@ -64,6 +64,20 @@ def test_the_list_says_how_many_ranks_there_are():
 def test_a_strategy_or_a_file_of_ours_is_no_list():
     network = load_network(MACHINES)
     assert [ranks_named(text, network) for text in ("spread", "p.toml", "placed.json:job")] == [None] * 3
+
+
+@pytest.mark.parametrize("name", ["placed", "placed.out", "placed.json"])
+def test_json_of_place_is_known_by_what_is_in_it(tmp_path, name):
+    """`place --json placed` writes it, and `--placement placed` took it for a list of hosts."""
+    network, path = load_network(MACHINES), tmp_path / name
+    path.write_text('\n {"candidates": [{"placement": {"a": ["m1.gpu0", "m0.gpu0"], "b": ["m2.gpu0", "m3.gpu0"]}}]}')
+    assert ranks_named(f"{path}:b", network) is None
+    nodes = load_placement(f"{path}:b", network, 2).nodes.tolist()
+    assert [network.nodes[node] for node in nodes] == ["m2.gpu0", "m3.gpu0"]
+    with pytest.raises(InputError, match="name one after a colon"):
+        load_placement(str(path), network, 2)
+    (tmp_path / "hosts").write_text("m1\nm0\n")
+    assert placement_file(str(tmp_path / "hosts")) is None
 
 
 def test_an_alternating_host_file_crosses_the_spines_at_each_step(commsim):

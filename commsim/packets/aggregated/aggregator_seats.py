@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import KINDS, PLURALS, SWITCH, Network
 from commsim.core.placement import Placement, helper_nodes, helper_order
 from commsim.core.remark import Remark
-from commsim.core.spec import SUFFIXES
 from commsim.core.units import count_text
 from commsim.prediction.inputs import load_placement
+from commsim.prediction.node_lists import placement_file
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 from switch_model.system import System
 
@@ -122,10 +121,10 @@ def _who_sits_where(
 ) -> tuple[Sequence[int], Sequence[int], int | None, list[Remark]]:
     """Nodes of the ranks, of aggregators that are placed already, and of the server; and what should be said."""
     notes: list[Remark] = []
-    if isinstance(placement, str) and Path(placement).suffix in SUFFIXES:
+    if isinstance(placement, str) and (file := placement_file(placement)):
         from commsim.core.files.store import read_placement
 
-        placement = read_placement(placement, network)
+        placement = read_placement(file[0], network, file[1])
     if isinstance(placement, Placement):
         nodes = placement.nodes.tolist()
         on_switches = np.flatnonzero(network.kind[placement.nodes] == SWITCH)

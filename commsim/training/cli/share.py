@@ -14,6 +14,7 @@ from commsim.cli.flags.faults import Faults, Hashes, with_faults
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_time
+from commsim.prediction.node_lists import placement_file
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.hash_columns import with_ends
 
@@ -144,7 +145,7 @@ def _as_placed(config: WorkloadShareConfig) -> tuple[WorkloadShareConfig, list[R
         The flags with them, what was taken, and the seed of the hash of paths with which the first candidate is the
         median; None where one hash was drawn, or another seed is given.
     """
-    if config.shifts is None or Path(config.shifts).suffix != ".json":
+    if config.shifts is None or placement_file(config.shifts) is None:
         return config, [], None
     from commsim.core.files.fields import TableFields
     from commsim.core.files.whole_files import read_tree
@@ -192,7 +193,7 @@ def _check_placed(path: str, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> N
 
 def _shifts(text: str | None, jobs: tuple[PeriodicJob, ...]) -> tuple[tuple[PeriodicJob, ...], list[float]]:
     """Read when jobs start; a file that `commsim place` wrote also says where."""
-    if text is None or Path(text).suffix != ".json":
+    if text is None or placement_file(text) is None:
         starts = [job.start or 0.0 for job in jobs]
         return jobs, _values("--shifts", text or "", jobs, starts, lambda value: parse_time(value, "--shifts"))
     from commsim.core.files.fields import TableFields

@@ -60,7 +60,7 @@ def test_two_equal_jobs_share_and_a_shift_restores_both(jobs, tmp_path, capsys):
 @pytest.mark.parametrize("flags", [["--fail", "link:leaf0:spine0"], ["--seed", "2"], ["--scale", "link:leaf0:*=0.5"]])
 def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys):
     """They were dropped: the start times of one network were simulated on another."""
-    cluster, jobs, placed = (tmp_path / name for name in ("cluster.toml", "jobs.json", "placed.json"))
+    cluster, jobs, placed = (tmp_path / name for name in ("cluster.toml", "jobs.json", "placed"))
     cluster.write_text(
         '[topology]\nspec = "leaf_spine:n_leaves=2,n_spines=3,hosts_per_leaf=4,bandwidth=50Gbps"\n[hosts]\ngpus = 1\n'
     )
@@ -75,7 +75,7 @@ def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys)
     assert iterations(tmp_path, *words, *one) != pytest.approx(expected, rel=0.02)
     capsys.readouterr()
     assert iterations(tmp_path, *words, "--shifts", str(placed), "-v") == pytest.approx(expected, rel=0.02)
-    assert f"placed.json: {' '.join(flags)} --hashes 1" in capsys.readouterr().out
+    assert f"placed: {' '.join(flags)} --hashes 1" in capsys.readouterr().out
     other = ["--fail", "link:leaf0:spine1", "--seed", "5", "--scale", "link:h0:*=0.5"]
     assert iterations(tmp_path, *words, "--shifts", str(placed), *other) == iterations(tmp_path, *words, *other, *one)
 
