@@ -290,8 +290,12 @@ def rank_moves(
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")
     waiting = [job.name for job in read if job.placement is None]
     (now,) = rank_placements(cluster, {"now": running}, check=check, settings=how["settings"], new=()).candidates
-    moves = []
+    moves, alone = [], {name: seconds / now.periods[name] for name, seconds in now.alone.items()}
     for i, job in enumerate(running):
+        least = (sum(alone.values()) - alone[job.name] + 1) / len(running)  # none is faster than without the others
+        if now.stretch - least <= LEAST_GAIN:
+            moves.append(Move(job.name, now, now))
+            continue
         freed = [*running[:i], replace(job, placement=None, start=None), *running[i + 1 :]]
         ranking = place_jobs(cluster, freed, n=n, **how)
         after = ranking.candidates[0]

@@ -28,13 +28,16 @@ def job_uses(cluster: Cluster, jobs: Sequence[PeriodicJob], seed: int = 0) -> ND
     uses), in each of their groups; or those of messages. A job whose phases have different groups puts on each link the
     mean of those that leave a machine, weighted by bytes.
     """
-    is_demand = [job.is_demand for job in jobs]
-    places = [() if of_bytes else job.placement or () for of_bytes, job in zip(is_demand, jobs, strict=True)]
-    use = link_uses(cluster, places, seed)
-    for row, job, of_bytes in zip(use, jobs, is_demand, strict=True):
-        if of_bytes:
+    number: dict[tuple[object, ...], int] = {}  # jobs that stay in several candidates are looked at once
+    at = [number.setdefault((job.placement, *((job.phases, job.n_gpus) if job.is_demand else ())), len(number))
+          for job in jobs]  # fmt: skip
+    first = dict(zip(reversed(at), reversed(jobs), strict=True))
+    once = [first[i] for i in range(len(number))]
+    use = link_uses(cluster, [() if job.is_demand else job.placement or () for job in once], seed)
+    for row, job in zip(use, once, strict=True):
+        if job.is_demand:
             row[:] = _mean_use(cluster.network, job, exchange_uses(cluster, job, seed))
-    return use
+    return use if len(once) == len(jobs) else use[at]
 
 
 def own_paths(cluster: Cluster, jobs: Sequence[PeriodicJob], seed: int = 0) -> dict[int, OwnPath]:

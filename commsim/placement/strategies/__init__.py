@@ -131,7 +131,7 @@ class Drawing:
                 lacks = lacks or error
                 continue  # another order, other fabrics or hosts may have room for all
             placed = tuple(self._with(plan, k, job) for k, job in enumerate(self._jobs))
-            where = tuple(job.placement or () for job in placed)
+            where = tuple(placed[k].placement or () for k in sorted(plan))  # the others stay
             if where not in known:
                 latest = i
                 known.add(where)

@@ -11,7 +11,9 @@ from commsim.core.errors import InputError
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.link_use import link_uses
 from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.starts import job_uses as starts_job_uses
 from commsim.placement.starts.demand import RecordedExchange, delivered, demand_of
 from commsim.placement.starts.job_uses import job_uses, leaves_machine, use_of_groups
 from commsim.training.sharing.periodic import parse_jobs, read_jobs
@@ -289,3 +291,19 @@ def test_demand_may_begin_when_all_computation_is_over():
     for late in ({"offset_ms": 400.1, "bytes": 5e9}, {"offset_ms": 400, "dur_ms": 1, "rate_Gbps": 1}):
         with pytest.raises(InputError, match="less than the iteration time"):
             parse_jobs([row | {"phases": [late]}])
+
+
+def test_a_job_that_stays_in_several_candidates_is_routed_once(tmp_path, monkeypatch):
+    """Each of ten candidates found the paths of all running jobs anew."""
+    (tmp_path / "c.toml").write_text(CLUSTER)
+    cluster, asked = read_cluster(tmp_path / "c.toml"), []
+    rate = {"gpus": 8, "iter_time_ms": 50, "phases": [{"offset_ms": 0, "dur_ms": 9, "rate_Gbps": 5}]}
+    bytes_of = rate | {"phases": [{"offset_ms": 50, "bytes": SIZE}]}
+    rows = [(rate, FAR), (rate, FAR), (bytes_of, FAR), (bytes_of, NEAR), (bytes_of, FAR)]
+    jobs = parse_jobs([row | {"job": f"j{i}", "placement": at} for i, (row, at) in enumerate(rows)], "jobs")
+    each = np.concatenate([job_uses(cluster, [job], 3) for job in jobs])
+    monkeypatch.setattr(
+        starts_job_uses, "link_uses", lambda on, places, seed: asked.append(places) or link_uses(on, places, seed)
+    )
+    assert np.array_equal(job_uses(cluster, jobs, 3), each)
+    assert [len(places) for places in asked] == [3]
