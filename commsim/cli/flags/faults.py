@@ -39,7 +39,7 @@ class Hashes(Flags):
     hashes: int | None = flag(
         metavar="N",
         help="number of hashes of ECMP, over which a time is the median; with 1, only the hash of --seed (default: 8, "
-        "or 3 if one takes seconds; more if all of these give the same time although cables have unequal rates)",
+        "or 3 if one takes seconds; 64 of few messages if faults have a cost, or cables unequal rates)",
     )
 
 
