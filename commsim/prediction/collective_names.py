@@ -111,7 +111,7 @@ def spelled_out(spec: str, operation: str | None) -> str:
         ``name:key=value,...``; any that is no alias of a library, no name or spelling of :mod:`.names_of_papers`, and
         no beginning of a name that ends with the operation, is returned as it is.
     operation : str or None
-        Name of the operation; for libraries all-reduce by default.
+        Name of the operation; all-reduce by default.
 
     Raises
     ------
@@ -127,8 +127,8 @@ def spelled_out(spec: str, operation: str | None) -> str:
 
         if (known := known_as(name.strip())) != name.strip():
             return f"{known}{(',' if ':' in known else colon) if rest else ''}{rest}"
-        if operation and f"{name.strip()}_{operation}" in COLLECTIVES:
-            return f"{name.strip()}_{operation}{colon}{rest}"
+        if (named := f"{name.strip()}_{operation or OPERATION}") in COLLECTIVES:
+            return f"{named}{colon}{rest}"
         close = difflib.get_close_matches(name.strip().lower(), LIBRARIES.values(), n=1, cutoff=ALIKE)
         if close:
             raise COLLECTIVES.unknown(name.strip(), close)

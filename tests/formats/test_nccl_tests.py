@@ -148,6 +148,8 @@ def test_the_operation_is_that_of_the_program_of_the_file_or_of_the_user(tmp_pat
         InputError, match=r"give it, as in --operation all_reduce, or in the file's name, as in all_red"
     ):
         read(tmp_path, plain.replace("  sum ", " none "))
+    with pytest.raises(InputError, match=r"of all_gather or all_to_all or .*give it, as in --operation all_gather, or"):
+        read(tmp_path, scattered.replace("  sum ", " none "))
 
 
 @pytest.mark.parametrize(

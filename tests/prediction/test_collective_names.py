@@ -44,7 +44,9 @@ def test_a_name_without_the_operation_is_spelled_out_by_it():
     """ring was unknown under --operation all_gather, and ring_all_reduce among those that may have been meant."""
     assert spelled_out("ring", "all_gather") == "ring_all_gather"
     assert spelled_out("double_tree:n_chunks=4", "all_reduce") == "double_tree_all_reduce:n_chunks=4"
-    assert spelled_out("ring", None) == "ring"
+    assert spelled_out("ring", None) == "ring_all_reduce"
+    assert spelled_out("torus:dims=2x2", None) == "torus_all_reduce:dims=2x2"
+    assert spelled_out("pairwise", None) == "pairwise"
     with pytest.raises(
         InputError, match=r"^unknown algorithm of all_to_all 'ring'; known: bruck_all_to_all, direct_all"
     ):

@@ -32,7 +32,7 @@ def unnamed_operation(text: str, usual: str, path: Path, context: ReadingContext
     if usual and fits and usual not in fits:
         raise InputError(f"{path}: is no table of {usual}: {columns} and its rates are of {' or '.join(fits)}")
     if not usual and len(fits) != 1:
-        refuse_unknown(path, f"{columns} and its rates are of {' or '.join(fits)}" if fits else "")
+        refuse_unknown(path, f"{columns} and its rates are of {' or '.join(fits)}" if fits else "", *fits[:1])
     why = "as given" if context.operation else "as the file's name says" if usual else f"by {columns} and its rates"
     context.notes.append(f"{path}: names no operation: {usual or fits[0]}, {why}")
     return usual or fits[0]
@@ -70,15 +70,15 @@ def _by_columns(text: str) -> tuple[str, list[str]]:
     return f"redop {redop}, root {root}", fits
 
 
-def refuse_unknown(path: Path, known: str = "") -> NoReturn:
+def refuse_unknown(path: Path, known: str = "", likely: str = "all_reduce") -> NoReturn:
     """Refuse a file of which nothing says the operation.
 
     Raises
     ------
     InputError
-        Always; `known` is what its columns say.
+        Always; `known` is what its columns say, `likely` an operation that they allow.
     """
     raise InputError(
         f"{path}: the measured operation is unknown{f' ({known})' if known else ''}; give it, as in --operation"
-        " all_reduce, or in the file's name, as in all_reduce.txt"
+        f" {likely}, or in the file's name, as in {likely}.txt"
     )
