@@ -1,11 +1,13 @@
 import argparse
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import commsim as cs
-from commsim.cli import parser_of
+from commsim.cli import main, parser_of
 from commsim.cli.verbs import FIRST, GROUPS, listed_verbs
 
 
@@ -186,3 +188,20 @@ def test_an_operation_may_be_spelt_as_mpi_and_nccl_tests_do(commsim, operation):
     asked = cs.scenario_of("nccl", "dgx-h100", operation=operation)
     assert cs.solve(asked, ["1MiB"]).results[0].operation == "all_to_all"
     assert "did you mean all_to_all?" in commsim.refuses(*rank, "alltoal")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M"],
+        ["cluster", "run", "examples/cluster.toml", "--trace", "poisson:jobs=4,load=0.5,seed=1", "--policy", "fifo"],
+        ["place", "examples/cluster.toml", "examples/jobs.json", "--candidates", "1"],
+    ],
+)
+def test_json_without_a_file_is_written_to_standard_output(words, capsys, monkeypatch):
+    """`place --json` printed it, and all other verbs wanted a file."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert main([*words, "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert main([*words, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == first.keys()

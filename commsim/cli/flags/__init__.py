@@ -214,6 +214,7 @@ class WithJson(Flags):
 
     TITLE: ClassVar[str] = "output"
     json: str | None = flag(
-        "-J", metavar="FILE", help="also write the results as JSON; -: to standard output, no tables"
-    )
+        "-J", nargs="?", const="-", metavar="FILE",
+        help="also write the results as JSON; without FILE or with -: to standard output, no tables",
+    )  # fmt: skip
     csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import Flags, flag, switched
+from commsim.cli.flags import Flags, WithJson, flag, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
@@ -45,9 +45,10 @@ def generators_of(text: str) -> list[str]:
     return [resolve(STRATEGIES, derived(text, name.strip()))[0].name for name in text.split(",")]
 
 
-class Scoring(Flags):
+class Scoring(WithJson):
     """How the scores of links are computed, and where they go."""
 
+    TITLE: ClassVar[str] = ""
     angles: int = flag(
         default=72, metavar="N", help="minimum number of time steps (angles of a circle) of a hyperperiod (default: 72)"
     )
@@ -61,14 +62,6 @@ class Scoring(Flags):
     check: bool = switched(
         help="also simulate the candidates, rank them by the simulated times, and print how well the estimates agree"
     )
-    json: str | None = flag(
-        "-J",
-        nargs="?",
-        const="-",
-        metavar="FILE",
-        help="write JSON to FILE, or to standard output in place of the table",
-    )
-    csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
 
 
 class Draining(Flags):
