@@ -65,8 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from commsim.core.errors import BackendError, CommsimError, InputError
 
     try:
-        parser, usual = parser_of(verb)
         words = argv[1:]
+        parser, usual = parser_of(verb, words)
         if usual and (not words or words[0] not in (*usual[1:], "-h", "--help")):
             words = [usual[0], *words]
         args = parser.parse_args(words)
@@ -145,8 +145,15 @@ def _check_answers(config: Flags) -> None:
         check_outputs(config)
 
 
-def parser_of(verb: str) -> tuple[Parser, list[str]]:
+def parser_of(verb: str, words: Sequence[str] = ()) -> tuple[Parser, list[str]]:
     """Return the parser of a verb.
+
+    Parameters
+    ----------
+    verb : str
+        The verb.
+    words : sequence of str
+        Words after it. If the first one is a verb of the verb, the others have no flags, which take time to add.
 
     Returns
     -------
@@ -162,7 +169,9 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
     listed = "|".join(names)
     verbs = parser.add_subparsers(required=True, metavar=listed if len(listed) <= MAX_LISTED else "VERB")
     for name, command in zip(names, commands.values(), strict=True):
-        _add(verbs.add_parser(name, help=command.summary, description=sentence(command.summary)), command)
+        own = verbs.add_parser(name, help=command.summary, description=sentence(command.summary))
+        if name in words[:1] or not {*words[:1]} & {*names}:
+            _add(own, command)
     usual = [name for name, command in zip(names, commands.values(), strict=True) if command.is_usual]
     return parser, [*usual, *names] if usual else []
 

@@ -265,6 +265,7 @@ def test_hundreds_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path
         assert refused > 130
 
 
+@pytest.mark.jit
 @pytest.mark.slow
 def test_text_that_makes_a_careless_reader_slow_is_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "slow.goal"

@@ -86,6 +86,7 @@ def test_ranks_of_binary_goal_may_stand_in_any_order_and_do_nothing(tmp_path: Pa
     assert read_goal_binary(tmp_path / "x.bin").ranks == ((), ())
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize(
     ("data", "wanted"),
     [
