@@ -71,8 +71,7 @@ SEED = int(os.environ.get("COMMSIM_TEST_SEED", "1"))
 
 # The first call of a kernel loads it, so no example has a time limit. The same commit has the same answer: only
 # `make test-all` draws other examples each time.
-settings.register_profile("drawn", settings.default, deadline=None, max_examples=30, derandomize=True, database=None)
-settings.register_profile("fast", settings.get_profile("drawn"), max_examples=15)
+settings.register_profile("drawn", settings.default, deadline=None, max_examples=15, derandomize=True, database=None)
 settings.register_profile("deep", settings.default, deadline=None, max_examples=200, derandomize=False)
 
 # Collections of Python's own threshold take a seventh of the time of all tests, those of the command line's a fortieth.
@@ -104,8 +103,7 @@ def can_lose(testbed):
 def pytest_configure(config):
     config.addinivalue_line("markers", "jit: in a file that runs without the JIT, but not this test")
     asked = config.option.markexpr
-    few = "not slow" in asked or asked.startswith("nojit")  # whose kernels have run compiled, with more examples
-    settings.load_profile("deep" if "not deep" not in asked else "fast" if few else "drawn")
+    settings.load_profile("deep" if "not deep" not in asked else "drawn")
     config.option.loadscopereorder = False  # of pytest-xdist, which would begin with the files that have most tests
     absent = [p for p in NOJIT_PATHS | LONG_PATHS if not p.exists()]
     if absent:

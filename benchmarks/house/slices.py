@@ -100,10 +100,10 @@ def _names_at_top(one: Source) -> set[str]:
 
 
 def _names_when_run(one: Source) -> set[str]:
-    blocks = [node for node in ast.walk(one.tree) if isinstance(node, ast.If)]
+    blocks = [node for node in one.nodes if isinstance(node, ast.If)] if "TYPE_CHECKING" in one.text else []
     for_types = [block for block in blocks if "TYPE_CHECKING" in ast.unparse(block.test)]
     left_out = {id(node) for block in for_types for top in block.body for node in ast.walk(top)}
-    return _names_of(one, (node for node in ast.walk(one.tree) if id(node) not in left_out))
+    return _names_of(one, (node for node in one.nodes if id(node) not in left_out))
 
 
 def _names_of(one: Source, nodes: Iterable[ast.AST]) -> set[str]:

@@ -48,11 +48,12 @@ def in_process(line, folder):
 
 
 def _on_a_free_port(line):
-    """Give a server a port that no other test has, and those who ask it time until it has started."""
+    """Give a server a port that no other test has, and have those who ask it wait until it listens, not for a time."""
     (port,) = free_ports(1)
     line = re.sub(r"\b8080\b", f"{port}", line)
     line = re.sub(r"(switch (serve|all-reduce|status))", rf"\1 --port {port}", line)
-    return line.replace("sleep 2", "sleep 8")
+    listens = f"until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null || ! kill -0 $! 2>/dev/null; do sleep 0.1; done"
+    return re.sub(r"sleep 2\b", listens, line)
 
 
 def verbs():

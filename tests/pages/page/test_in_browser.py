@@ -115,7 +115,7 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
 
     @pytest.fixture
     def unchanged(browser, written):
-        """The page for tests that only read it: the one after the other reads the same."""
+        """The page for tests that only read it, or leave it as it was: the one after the other reads the same."""
         if browser.current_url != written.as_uri():
             drawn(browser, written, 12)
         yield browser
@@ -181,24 +181,61 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
             card.get_attribute("id") for card in cards
         ]
 
-    def test_a_filter_changes_what_is_counted_and_drawn_and_keeps_its_colour(page):
-        count = page.find_element("id", "count")
+    def test_a_filter_changes_what_is_counted_and_drawn_and_keeps_its_colour(unchanged):
+        count = unchanged.find_element("id", "count")
         assert count.text == "36 of 36 rows shown"
         colours = f"""{SEEN}; return items(CHARTS[0], "symbol").filter((i) => i.role === "legend-symbol")
           .map(({{ item }}) => item.fill)"""
-        before = page.execute_script(colours)
-        page.find_element("css selector", "input[data-value=ring_all_reduce]").click()
+        before = unchanged.execute_script(colours)
+        unchanged.find_element("css selector", "input[data-value=ring_all_reduce]").click()
         assert count.text == "12 of 36 rows shown"
-        settled(page)
-        assert page.execute_script(colours) == before
-        assert {row[0] for row in shown(page, "busbw")[1]} == {"ring_all_reduce"}
-        page.find_element("css selector", "input[data-value=double_tree_all_reduce]").click()
-        page.find_element("css selector", "input[data-column=n_ranks][data-value='4']").click()
+        settled(unchanged)
+        assert unchanged.execute_script(colours) == before
+        assert {row[0] for row in shown(unchanged, "busbw")[1]} == {"ring_all_reduce"}
+        unchanged.find_element("css selector", "input[data-value=double_tree_all_reduce]").click()
+        unchanged.find_element("css selector", "input[data-column=n_ranks][data-value='4']").click()
         assert count.text == "12 of 36 rows shown"
-        settled(page)
-        assert len(shown(page, "busbw")[1]) == 12
-        page.find_element("css selector", "#filters button").click()
+        settled(unchanged)
+        assert len(shown(unchanged, "busbw")[1]) == 12
+        unchanged.find_element("css selector", "#filters button").click()
         assert count.text == "36 of 36 rows shown"
+
+    def test_a_mouse_on_a_mark_shows_its_values_with_units(unchanged):
+        canvas = unchanged.find_element("css selector", "#figure-busbw-0 canvas")
+        x, y = at(unchanged, "busbw", "symbol", "told0")[-1]
+        ActionChains(unchanged).move_to_element_with_offset(canvas, x, y).perform()
+        tip = unchanged.find_element("id", "tooltip")
+        WebDriverWait(unchanged, 10).until(lambda _: tip.is_displayed())
+        assert "GB/s" in tip.text
+        assert "MiB" in tip.text
+        ActionChains(unchanged).move_to_element(unchanged.find_element("css selector", "h1")).perform()
+        WebDriverWait(unchanged, 10).until(lambda _: not tip.is_displayed())
+
+    def test_a_click_in_the_legend_hides_a_series_and_another_shows_it_again(unchanged):
+        canvas = unchanged.find_element("css selector", "#figure-busbw-0 canvas")
+        name = study().rows["collective"].labels[0]
+        x, y = at(unchanged, "busbw", "symbol", "legend-symbol")[0]
+        unchanged.execute_script("arguments[0].scrollIntoView({ block: 'center' })", canvas)
+        ActionChains(unchanged).move_to_element_with_offset(canvas, x, y).click().perform()
+        WebDriverWait(unchanged, 10).until(lambda _: len(shown(unchanged, "busbw")[1]) == 12)
+        assert name not in {row[0] for row in shown(unchanged, "busbw")[1]}
+        ActionChains(unchanged).move_to_element_with_offset(canvas, x, y).click().perform()
+        WebDriverWait(unchanged, 10).until(lambda _: len(shown(unchanged, "busbw")[1]) == 18)
+
+    def test_a_part_of_an_axis_is_chosen_by_buttons_and_by_dragging(unchanged):
+        view = "return CHARTS.find((c) => c.figure.name === 'timeline').view.scale('x').domain()"
+        low, high = unchanged.execute_script(view)
+        press = "[id^=figure-timeline-] button[title='{}']"
+        unchanged.find_element("css selector", press.format("zoom in")).click()
+        assert unchanged.execute_script(view) == pytest.approx([high / 4, 3 * high / 4])
+        canvas = unchanged.find_element("css selector", "[id^=figure-timeline-] canvas")
+        unchanged.execute_script("arguments[0].scrollIntoView({ block: 'center' })", canvas)
+        ActionChains(unchanged).move_to_element_with_offset(canvas, 0, -60).click_and_hold().move_by_offset(
+            60, 0
+        ).release().perform()
+        WebDriverWait(unchanged, 10).until(lambda _: unchanged.execute_script(view)[0] < high / 4 - 1e-9)
+        unchanged.find_element("css selector", press.format("show all")).click()
+        assert unchanged.execute_script(view) == [low, high]
 
     def test_filters_that_nothing_passes_say_so(page):
         page.find_element("css selector", "input[data-value=ring_all_reduce]").send_keys(" ")  # by keyboard
@@ -206,43 +243,6 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         assert page.find_element("id", "count").text == "0 of 36 rows shown"
         assert shown(page, "busbw")[1] == []
         assert page.find_element("css selector", "#figure-busbw-0 .remark").text == "no row passes the filters"
-
-    def test_a_mouse_on_a_mark_shows_its_values_with_units(page):
-        canvas = page.find_element("css selector", "#figure-busbw-0 canvas")
-        x, y = at(page, "busbw", "symbol", "told0")[-1]
-        ActionChains(page).move_to_element_with_offset(canvas, x, y).perform()
-        tip = page.find_element("id", "tooltip")
-        WebDriverWait(page, 10).until(lambda _: tip.is_displayed())
-        assert "GB/s" in tip.text
-        assert "MiB" in tip.text
-        ActionChains(page).move_to_element(page.find_element("css selector", "h1")).perform()
-        WebDriverWait(page, 10).until(lambda _: not tip.is_displayed())
-
-    def test_a_click_in_the_legend_hides_a_series_and_another_shows_it_again(page):
-        canvas = page.find_element("css selector", "#figure-busbw-0 canvas")
-        name = study().rows["collective"].labels[0]
-        x, y = at(page, "busbw", "symbol", "legend-symbol")[0]
-        page.execute_script("arguments[0].scrollIntoView({ block: 'center' })", canvas)
-        ActionChains(page).move_to_element_with_offset(canvas, x, y).click().perform()
-        WebDriverWait(page, 10).until(lambda _: len(shown(page, "busbw")[1]) == 12)
-        assert name not in {row[0] for row in shown(page, "busbw")[1]}
-        ActionChains(page).move_to_element_with_offset(canvas, x, y).click().perform()
-        WebDriverWait(page, 10).until(lambda _: len(shown(page, "busbw")[1]) == 18)
-
-    def test_a_part_of_an_axis_is_chosen_by_buttons_and_by_dragging(page):
-        view = "return CHARTS.find((c) => c.figure.name === 'timeline').view.scale('x').domain()"
-        low, high = page.execute_script(view)
-        press = "[id^=figure-timeline-] button[title='{}']"
-        page.find_element("css selector", press.format("zoom in")).click()
-        assert page.execute_script(view) == pytest.approx([high / 4, 3 * high / 4])
-        canvas = page.find_element("css selector", "[id^=figure-timeline-] canvas")
-        page.execute_script("arguments[0].scrollIntoView({ block: 'center' })", canvas)
-        ActionChains(page).move_to_element_with_offset(canvas, 0, -60).click_and_hold().move_by_offset(
-            60, 0
-        ).release().perform()
-        WebDriverWait(page, 10).until(lambda _: page.execute_script(view)[0] < high / 4 - 1e-9)
-        page.find_element("css selector", press.format("show all")).click()
-        assert page.execute_script(view) == [low, high]
 
     def test_another_column_gets_the_colours(page):
         box = page.find_element("css selector", "#figure-cdf-4 select")

@@ -117,7 +117,8 @@ def test_a_page_that_is_printed_is_white(window, tmp_path):
 
 
 def test_depths_of_queues_are_round_numbers_of_kibibytes(window, tmp_path):
-    look(window, tmp_path / "page.html", 8, 900, "light")
+    if not window.execute_script("return typeof axisTicks === 'function'"):  # of the page of another test
+        look(window, tmp_path / "page.html", 8, 900, "light")
     for most in (900, 5000, 130_000, 3 * 2**20, 2**40 * 7):
         labels = window.execute_script(f"return axisTicks([0, {most}], 'B', false).map((v) => format(v, 'B'))")
         assert len(labels) > 2

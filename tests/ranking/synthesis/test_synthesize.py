@@ -81,7 +81,7 @@ def test_half_a_nic_costs_ring_three_quarters_and_trees_nothing():
 
 
 @pytest.mark.slow
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=settings().max_examples // 5)
 @given(networks(max_ranks=6, max_switches=3))
 def test_random_networks_come_within_a_percent_of_their_bound(network):
     for operation in ("all_gather", "reduce_scatter", "all_reduce"):
@@ -93,7 +93,7 @@ def test_random_networks_come_within_a_percent_of_their_bound(network):
         assert ratio <= (1.01 if operation != "all_reduce" else 1.02)
 
 
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=settings().max_examples // 5)
 @given(networks(max_ranks=5, max_switches=2))
 def test_schedules_of_random_networks_are_proved_and_carry_no_more_than_links_do(network):
     for operation in DIRECTIONS:

@@ -76,13 +76,17 @@ def test_validate_runs_a_schedule_s_file_and_refuses_one_for_other_processes(tmp
 
 @pytest.mark.mpi
 @pytest.mark.torch
-def test_validate_torch_prints_its_table_once_and_says_what_it_does_not_count() -> None:
+@pytest.mark.parametrize(
+    ("network", "against"), [(True, "mpi"), pytest.param(False, "gloo", marks=pytest.mark.deep)], ids=["given", "now"]
+)
+def test_validate_torch_prints_its_table_once_and_says_what_it_does_not_count(network, against, calibrated) -> None:
     pytest.importorskip("torch")
     command = ("validate", "torch", "--collective", "ring_all_gather", "-b", "64K", "-e", "64K", "-n", "1")
-    done = under_mpiexec(2, "-m", "commsim", *command)
+    given = ("--network", str(calibrated[1])) if network else ()  # or it calibrates, as a test above does over MPI
+    done = under_mpiexec(2, "-m", "commsim", *command, *given)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ring_all_gather") == 1
-    assert "# 2 ranks over gloo, against 2 ranks of gloo" in done.stdout
+    assert f"# 2 ranks over gloo, against 2 ranks of {against}" in done.stdout
 
 
 @pytest.mark.mpi

@@ -34,7 +34,7 @@ def line(a, b, noise=0.0, seed=0):
     return [(a + b * size) * w for size, w in zip(SIZES, wobble, strict=True)]
 
 
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=settings().max_examples // 5)
 @given(st.floats(1e-6, 1e-4), st.floats(1e-12, 1e-9))
 def test_a_fit_gives_back_what_a_table_was_made_of(a, b):
     fit = fit_table(rows(line(a, b)))
@@ -46,7 +46,7 @@ def test_a_fit_gives_back_what_a_table_was_made_of(a, b):
 
 
 @pytest.mark.slow
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=settings().max_examples // 5)
 @given(st.integers(0, 10**6))
 def test_with_noise_the_truth_lies_near_the_interval(seed):
     a, b = 20e-6, 1e-11
