@@ -146,7 +146,7 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     listed: dict[str, str] = {}
     for route in app.routes:  # openapi() would take most of the start
         if isinstance(route, APIRoute) and route.include_in_schema:
-            said = "; ".join(f"{method}: {route.summary}" for method in sorted(route.methods))
+            said = "; ".join(f"{method}: {route.summary}" for method in sorted(route.methods or ()))
             listed[route.path_format] = "; ".join(filter(None, (listed.get(route.path_format), said)))
     return app
 
