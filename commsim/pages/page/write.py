@@ -6,6 +6,7 @@ Tables and figures are embedded as JSON of few bytes, with nothing in it that a 
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -14,6 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +93,23 @@ def library() -> str:
     require_library()
     import vl_convert
 
-    bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg,unused-ignore]  # its types forget the default
+    from commsim.core.compiling.kernel_cache import cache_folder, why_unwritable
+
+    # To put it together takes longer than all the rest of a page, so it is kept beside the kernels.
+    kept, bundle = cache_folder() / f"vega-{version('vl-convert-python')}.js", ""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        digest, _, text = kept.read_bytes().decode().partition("\n")
+        bundle = text if digest == _digest(text) else ""
+    if not bundle:
+        bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg,unused-ignore]  # its types forget the default
+        if not why_unwritable(kept.parent):
+            with contextlib.suppress(InputError), replacing(kept) as file:  # a full disk refuses no page
+                file.write(f"{_digest(bundle)}\n{bundle}".encode())
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def encode_column(column: Column) -> dict[str, Any]:

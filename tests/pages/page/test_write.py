@@ -47,6 +47,24 @@ def test_the_library_names_only_documents_of_its_own_and_loads_none():
     assert "</script" not in library()
 
 
+def test_the_library_is_put_together_once_for_all_processes_and_anew_where_it_was_damaged(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    made = []
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda: made.append(1) or "vega\r\n</script")
+    asked = library.__wrapped__
+    assert asked() == asked() == "vega\r\n<\\/script"
+    assert len(made) == 1
+    (kept,) = tmp_path.iterdir()
+    for damaged in (kept.read_bytes()[:-1], kept.read_bytes() + b"x", b"\xff"):
+        kept.write_bytes(damaged)
+        assert asked() == "vega\r\n<\\/script"
+    assert len(made) == 4
+    monkeypatch.setattr("commsim.core.compiling.kernel_cache.why_unwritable", lambda _: "is read-only")
+    kept.unlink()
+    assert asked() == "vega\r\n<\\/script"
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_policy_allows_only_this_script_and_this_style():
     text, _ = page_text(make_study("s", table_of_rows(ROWS), {}))
     policy = next(a["content"] for tag, a in Elements(text).found if a.get("http-equiv") == "Content-Security-Policy")
