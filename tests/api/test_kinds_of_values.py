@@ -4,6 +4,7 @@ import inspect
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import commsim as cs
@@ -58,6 +59,20 @@ def test_jobs_and_clusters_may_be_paths_values_or_dicts(files):
     assert all(one.candidates == rankings[0].candidates for one in rankings)
     frame = rankings[0].to_frame("pandas")
     assert list(frame["rank"]) == list(range(1, len(rankings[0].candidates) + 1))
+
+
+def test_places_of_an_answer_are_those_of_the_next_question(files):
+    """A loop of a scheduler's author: the tuple of a candidate was refused, and so was a job beside a dict."""
+    first, second = JOBS[0], JOBS[1]
+    best = cs.place_jobs(CLUSTER, [first], n=1).candidates[0]
+    names, start = best.placement[first["job"]], best.shifts[first["job"]] * 1e3
+    runs = {**first, "placement": names, "start_ms": np.float64(start), "gpus": np.int64(first["gpus"])}
+    (known,) = cs.read_jobs([runs])
+    assert known.placement == names
+    both = [cs.place_jobs(CLUSTER, [one, second], n=1) for one in (runs, known, {**runs, "placement": [*names]})]
+    assert both[0].candidates == both[1].candidates == both[2].candidates
+    with pytest.raises(cs.CommsimError, match=r"\[1\]\.job must be another name than"):
+        cs.read_jobs([known, first])
 
 
 def test_placements_of_ones_own_are_ranked_and_printed_in_a_line_each(files):

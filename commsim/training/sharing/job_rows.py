@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from commsim.core.files.fields import Keys
 
@@ -23,3 +25,12 @@ def rows_of_frame(table: object) -> object:
     else:
         return table
     return [{key: value for key, value in row.items() if value is not None and value == value} for row in rows]
+
+
+def plain(value: Any) -> Any:
+    """Return tuples, mappings, arrays and numbers of NumPy, such as the places of a candidate, as a file has them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, (tuple, list)) else value

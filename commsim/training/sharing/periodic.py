@@ -28,7 +28,7 @@ from commsim.core.files.whole_files import read_any
 from commsim.core.units import MAX_RATE
 
 from .job_places import groups_of, kept_of, placed_of, placement_of
-from .job_rows import rows_of, rows_of_frame
+from .job_rows import plain, rows_of, rows_of_frame
 
 GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
@@ -197,13 +197,14 @@ def _with_start(job: PeriodicJob) -> PeriodicJob:
     return replace(job, phases=tuple(sorted(moved, key=lambda phase: phase.offset)), start=0.0)
 
 
-JobsLike: TypeAlias = str | PathLike[str] | Sequence[PeriodicJob] | Sequence[Mapping[str, Any]]
+JobsLike: TypeAlias = str | PathLike[str] | Sequence[PeriodicJob] | Sequence[Mapping[str, Any] | PeriodicJob]
 
 
 def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
     """Read a ``jobs.json``, a list of dicts like its rows, or a data frame of them; jobs are returned as they are.
 
-    A file may also have the form of requests and answers of ``commsim place serve``, ``{"jobs": [...]}``.
+    A file may also have the form of requests and answers of ``commsim place serve``, ``{"jobs": [...]}``; a list may
+    have both dicts and jobs.
 
     Raises
     ------
@@ -218,7 +219,7 @@ def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
     jobs = tuple(job for job in tables if isinstance(job, PeriodicJob))
     if jobs and len(jobs) == len(tables):
         return jobs
-    return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in tables])
+    return parse_jobs([plain(job) for job in tables])
 
 
 def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tuple[PeriodicJob, ...]:
@@ -244,10 +245,10 @@ def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tu
         top.fail(None, f"must be a list of jobs, at least one, got {type(rows).__name__}{' []' if rows == [] else ''}")
     jobs: list[PeriodicJob] = []
     for i, row in enumerate(rows):
-        if not isinstance(row, dict):
+        if not isinstance(row, (dict, PeriodicJob)):
             top.fail(i, f"must be a table, got {type(row).__name__}")
-        fields = TableFields(row, source, (*keys, i))
-        jobs.append(_job(fields))
+        fields = TableFields(row if isinstance(row, dict) else {"job": row.name}, source, (*keys, i))
+        jobs.append(row if isinstance(row, PeriodicJob) else _job(fields))
         first = next(n for n, job in enumerate(jobs) if job.name == jobs[-1].name)
         if first < i:
             fields.fail("job", f"must be another name than {jobs[-1].name!r}, which job {first} has")
