@@ -18,6 +18,7 @@ from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
 from commsim.packets.aggregated.packet_job import AggregationJob
 from commsim.packets.codes import RCCC
+from commsim.packets.links.queues import Fabric
 from commsim.packets.transports.spraying import Spraying, over_path
 
 # Seconds per packet and link on one core of a machine of 2024: 0.7 to 1.3 were measured.
@@ -30,7 +31,7 @@ STEPS = 100
 CREDIT = 2.0
 # Flows whose state fills the processor's cache: a hop then takes twice as long (4,096 flows 1.5 times, 16,384 2.1).
 CACHED_FLOWS = 16384
-# Packets on their way at once that no sensible run has; the simulation itself would end at twice as many.
+# Packets on their way at once that no sensible run has, as a rough estimate; the simulation itself ends at fewer.
 MAX_AT_ONCE = 2**24
 # Bytes of a message with its route and state: a ring of 1,024 hosts took 240, a direct all-to-all on a star 1,600.
 BYTES_OF_MESSAGE = 240
@@ -38,7 +39,7 @@ BYTES_OF_MESSAGE = 240
 BYTES_OF_CHUNK, BYTES_OF_RECEIPT = 8, 2
 
 
-def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, values: bool) -> None:
+def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, *, values: bool) -> None:
     """Declare the work of simulating jobs, or refuse it.
 
     Parameters
@@ -47,6 +48,8 @@ def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, valu
         Network that carries the messages.
     jobs : sequence of AggregationJob
         Jobs, at least one.
+    fabric : Fabric
+        Queues, which may mark packets.
     values : bool
         Whether real tensors are summed, and it is kept what each worker received.
 
@@ -55,10 +58,9 @@ def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, valu
     InputError
         If packets are repeated so early that they pile up, or if the run would take too long, or too much memory.
     """
+    check_repeats(network, jobs, fabric)
     hops = kept = 0.0
     for job in jobs:
-        _check_buffers(network, job)
-        _check_timeout(network, job)
         first_sent = packet_hops(job)
         kept += float(job.chunks().sum()) * (BYTES_OF_CHUNK + BYTES_OF_RECEIPT * len(job.workers))
         hops += first_sent * times_sent(network, job)
@@ -66,6 +68,24 @@ def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, valu
         expect_bytes(kept, "what workers received", "a smaller --size, or --no-values")
     what = f"simulating {_rounded(hops)} packets, counted on each link"
     expect(hops * PER_HOP, what, "a smaller --size, fewer losses or fewer jobs")
+
+
+def check_repeats(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric) -> None:
+    """Refuse jobs whose packets would be repeated for ever, or so early that they pile up.
+
+    Parameters
+    ----------
+    network, jobs, fabric
+        Same as in :func:`expect_aggregation`.
+
+    Raises
+    ------
+    InputError
+        If a buffer does not hold a message, or a timeout is shorter than what it waits for.
+    """
+    for job in jobs:
+        _check_buffers(network, job)
+        _check_timeout(network, job, has_marks=fabric.ecn_max > 0)
 
 
 def _rounded(number: float) -> str:
@@ -111,10 +131,10 @@ def _check_buffers(network: Network, job: AggregationJob) -> None:
                          f"{system.message_bytes} bytes, got {least:g}")  # fmt: skip
 
 
-def _check_timeout(network: Network, job: AggregationJob) -> None:
+def _check_timeout(network: Network, job: AggregationJob, *, has_marks: bool) -> None:
     """Refuse timeouts by which packets pile up: with each window, those that wait grow by as much as it is repeated."""
     system = job.system
-    if system.lossless or system.ecn_window:  # which never repeat, and which send less when packets wait
+    if system.lossless:  # which never repeats
         return
     _check_round_trip(network, job)
     slowest = float(network.bandwidth[list(job.tree_links)].min(initial=math.inf))
@@ -123,12 +143,30 @@ def _check_timeout(network: Network, job: AggregationJob) -> None:
     if window <= system.rto or n_windows < 1:
         return
     at_once = math.log2(job.window * system.packets_per_message * len(job.workers))
-    if at_once + n_windows * math.log2(window / system.rto) > math.log2(MAX_AT_ONCE):
+    if at_once + _growth(job, window / system.rto, n_windows, has_marks=has_marks) > math.log2(MAX_AT_ONCE):
         raise InputError(
             f"{system.name}: an rto of {format_time(system.rto)} repeats packets faster than links send them, a window "
             f"of {job.window * system.packets_per_message} packets takes {format_time(window)}: a longer --rto, or a "
             "smaller window"
         )
+
+
+def _growth(job: AggregationJob, excess: float, n_windows: float, *, has_marks: bool) -> float:
+    """Return by how many powers of two the packets that wait grow, in windows that are repeated `excess` times.
+
+    Switches do not sum what is repeated, so that a parameter server gets it of each worker. Marks shrink the window,
+    perhaps until it is not repeated any more.
+    """
+    system, marks, growth = job.system, 0.0, 0.0
+    copies = len(job.workers) if system.server else 1
+    if not (system.ecn_window and has_marks):
+        return n_windows * math.log2(excess * copies)
+    while excess > 1 and n_windows > 0:
+        growth += min(1.0, n_windows) * math.log2(excess * copies)
+        n_windows -= 1.0
+        marks += system.gain * (1.0 - marks)
+        excess *= 1.0 - marks / 2.0
+    return growth
 
 
 def _check_round_trip(network: Network, job: AggregationJob) -> None:

@@ -27,6 +27,7 @@ from commsim.packets.packet_rows import RunState
 from commsim.packets.tables import Tables, with_more_packets
 
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
+MAX_COPIES = 1 << 22  # at once, where most of what is on its way may be sent again: 256 MiB
 LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
 NO_WORKERS = np.zeros(0, np.int64)
 
@@ -158,7 +159,7 @@ def _with_room(fabric: RunState, jobs: AggregationState) -> Tables:
     state = fabric.state
     if state["n_free"] < state["most_needed"]:
         n = len(fabric.packet)
-        if n > MAX_PACKETS // 2:
+        if n > MAX_PACKETS // 2 or (n >= MAX_COPIES and state["retransmissions"] > n // 2):
             raise InputError(
                 f"{n} packets are on their way at once: they are repeated (rto) faster than links can send them, or "
                 "windows are too large"

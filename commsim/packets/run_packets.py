@@ -31,7 +31,7 @@ from commsim.packets.hosts.work import lay_out, nothing_sent
 from commsim.packets.link_samples import LinkWatch
 from commsim.packets.links.flapping import Flapping
 from commsim.packets.links.queues import Fabric
-from commsim.packets.packet_work import steps_of
+from commsim.packets.packet_work import check_repeats, steps_of
 from commsim.packets.run_loop import NO_WORKERS, Stop, run_fabric
 from commsim.packets.tables import build
 from commsim.packets.transports.spraying import Spraying, in_packets, over_path
@@ -177,6 +177,7 @@ def run_beside(
     how = dataclasses.replace(in_packets(how, options.get("framing")), seed=options.get("seed", 0))
     network = plan.network if plan is not None else network
     assert network is not None
+    check_repeats(network, jobs, how.fabric)
     refuse_curves(network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     flaps, watch = options.get("flaps"), options.get("watch")
     if flaps is not None and flaps.rto:

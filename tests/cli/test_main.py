@@ -205,3 +205,10 @@ def test_json_without_a_file_is_written_to_standard_output(words, capsys, monkey
     first = json.loads(capsys.readouterr().out)
     assert main([*words, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out).keys() == first.keys()
+
+
+@pytest.mark.parametrize(("name", "why"), [("/proc/self/mem", "No such file"), ("x" * 250, "File name too long")])
+@pytest.mark.parametrize("flag", ["--csv", "--json"])
+def test_an_answer_that_cannot_be_written_is_refused_before_it_is_printed(commsim, name, why, flag):
+    assert f"cannot write: {why}" in commsim.refuses("topo", "check", "star:n_hosts=4", flag, name)
+    assert not commsim.out

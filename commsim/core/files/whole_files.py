@@ -139,7 +139,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse what cannot become a file whoever writes it: no name, a folder, a device, a pipe, or in no folder.
+    """Refuse what cannot become a file: no name, a folder, a device, a pipe, in no folder, or in one that takes none.
 
     Raises
     ------
@@ -148,13 +148,18 @@ def check_writable(path: Path) -> None:
     """
     if not path.name or "\0" in str(path):
         raise InputError(f"{str(path)!r} is not the name of a file")
-    with contextlib.suppress(OSError):  # such as a name that is too long: writing says so
+    with contextlib.suppress(OSError):  # such as a name that is too long
         if path.is_dir():
             raise InputError(f"{path}: cannot write: Is a directory")
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: cannot write: not a regular file")
         if not path.parent.is_dir():
             raise InputError(f"{path}: cannot write: no such folder")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent), contextlib.suppress(FileNotFoundError):
+            os.lstat(path.with_name(f".{path.name}.{'_' * 8}"))  # as the temporary file: a name may be too long
+    except OSError as error:
+        raise InputError(f"{path}: cannot write: {error.strerror}") from None
 
 
 def _mode(path: Path) -> int:

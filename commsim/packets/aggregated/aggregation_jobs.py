@@ -109,11 +109,13 @@ def simulate_job(network: Network, job: AggregationJob, fabric: Fabric | None = 
         Seed of losses and marks.
     """
     from commsim.packets.aggregated.tree_times import simulate_recurrence, why_not
+    from commsim.packets.packet_work import expect_aggregation
     from commsim.packets.run_packets import simulate_aggregation
 
     whole = job.system.elements * job.system.packets_per_message
     if not why_not(network, job, fabric) and not any(n % whole for n in job.n_elements):
         return simulate_recurrence(network, job, fabric=fabric)
+    expect_aggregation(network, [job], fabric or Fabric(), values=False)
     return simulate_aggregation(network, [job], fabric=fabric, seed=seed, values=False).results[0]
 
 

@@ -174,7 +174,7 @@ def _run_engine(
 
     mark = parse_size(config.ecn, "--ecn") if config.ecn else 0.0
     fabric = Fabric(ecn_min=mark, ecn_max=mark, loss_burst=config.loss_burst)
-    expect_aggregation(network, jobs, values=not config.no_values)
+    expect_aggregation(network, jobs, fabric, values=not config.no_values)
     if config.engine == "recurrence" or (
         config.engine == "auto" and config.no_values and not why_not(network, jobs[0], fabric)
     ):

@@ -23,6 +23,19 @@ def test_what_no_fabric_has_is_one_line(commsim, words, said):
     assert said in commsim.refuses("run", *words.split(), *FABRIC)
 
 
+@pytest.mark.parametrize(
+    ("spec", "size", "said"),
+    [
+        ("panama:header=1000000", "16M", "panama: an rto of 1 ms repeats packets faster than links send them"),
+        ("panama", "1T", "packets, counted on each link would take about"),
+    ],
+)
+def test_packets_of_a_switch_system_are_counted_before_they_are_sent(commsim, monkeypatch, spec, size, said):
+    monkeypatch.setenv("COMMSIM_MAX_SECONDS", "60")
+    star = ("--topology", "star:n_hosts=4", "-b", size, "-e", size)
+    assert said in commsim.refuses("run", spec, *star, "--engine", "packet")
+
+
 @pytest.mark.parametrize(("loads", "said"), [((1.7,), "at most 1 (100 %), got 1.7"), ((0.7, 0.5), "add up to 1.2")])
 def test_more_background_than_hosts_can_send_is_one_line(commsim, tmp_path, loads, said):
     job = '[[job]]\ncollective = "ring_all_reduce"\nranks = "0-3"\nsize = "1MiB"\n'

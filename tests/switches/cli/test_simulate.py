@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -190,12 +191,16 @@ def test_losses_may_be_given_in_percent(tmp_path: Path) -> None:
     assert percent["time_s"] == share["time_s"]
 
 
+@pytest.mark.parametrize("limit", ["MAX_PACKETS", "MAX_COPIES"])
 def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is_full(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(fabric_run, "MAX_PACKETS", 1 << 14)
+    monkeypatch.setattr(fabric_run, "MAX_PACKETS", 1 << 18)
+    monkeypatch.setattr(fabric_run, limit, 1 << 14)
     assert main(["switch", "simulate", "--size", "64KiB", "--loss", "0.01", "--rto", "1ns"]) == 2
-    assert "packets are on their way at once" in capsys.readouterr().err
+    count = re.search(r"(\d+) packets are on their way at once", capsys.readouterr().err)
+    assert count is not None
+    assert int(count[1]) <= 1 << 14
 
 
 @pytest.mark.parametrize(
@@ -214,6 +219,10 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
         ("--rto 100ns", "an rto of 100 ns repeats packets faster than links send them, a window of 512 packets takes"),
         ("--bandwidth 1bps --loss 0.02", "an rto of 1 ms repeats packets faster"),
         ("--bandwidth 1e-3bps --tensors 8", "an rto of 1 ms repeats packets faster"),
+        ("--system atp --header 1MB --size 64KiB", "an rto of 200 us repeats packets faster than links send them"),
+        ("--system atp --bandwidth 1Gbps --size 1MiB", "an rto of 200 us repeats packets faster than links send them"),
+        ("--system atp --bandwidth 100Mbps --size 1MiB --ecn 10kB", "an rto of 200 us repeats packets faster"),
+        ("--system panama --header 1MB --ecn 4MB", "an rto of 1 ms repeats packets faster than links send them"),
         ("--sample-every 1e15s", "--sample-every is at most 1e+06 s, got 1e15s"),
         ("--rto 1e-13s", "an rto of at least 1 ps"),
         ("--system sharp --buffer 5KiB --size 1MiB", "a switch system never repeats a packet, and"),
@@ -227,8 +236,18 @@ def test_work_that_nobody_can_mean_is_refused_before_it_begins(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flags: str, message: str
 ) -> None:
     monkeypatch.delenv("COMMSIM_MAX_SECONDS", raising=False)
-    assert main(["switch", "simulate", *flags.split()]) == 2
+    tracemalloc.start()
+    try:
+        assert main(["switch", "simulate", *flags.split()]) == 2
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
     assert message in capsys.readouterr().err
+
+
+def test_a_window_that_marks_shrink_is_not_refused(tmp_path: Path) -> None:
+    flags = ("--system", "atp", "--bandwidth", "1Gbps", "--size", "256KiB", "--pool-size", "20000", "--rto", "200us")
+    assert simulate(tmp_path, *flags, "--ecn", "10kB")["results"][0]["exact"] is True
 
 
 def test_records_beyond_what_memory_holds_are_refused(
