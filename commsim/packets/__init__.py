@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from commsim.core.jit import COUNT_FROM_FRONT
 from commsim.extensions import House
 
-# Kernels of this package that count no references have no negative index, which is then not looked for.
-COUNT_FROM_FRONT.add(__name__)
 # Other extensions that this one imports.
 NEEDS: tuple[str, ...] = (
     "sparse",

@@ -14,7 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import Records
+from commsim.core.jit import COUNT_FROM_FRONT, Records
+
+# Kernels of this package, each of which imports these rows, have no negative index, which is then not looked for. It is
+# said here since registering the package imports no module for kernels.
+COUNT_FROM_FRONT.add("commsim.packets")
 
 N_BUCKETS = 1 << 15  # of the timing wheel,
 N_HALVES = 1 << 12  # and of the wheel of halves of its span

@@ -1,5 +1,8 @@
 """Items of arrays are read and written where NumPy has them, in fewer instructions than Numba's."""
 
+import importlib
+import pkgutil
+
 import numpy as np
 import pytest
 from front_indices import looked_at
@@ -153,3 +156,14 @@ def test_a_negative_index_is_found_in_plain_python():
     ):
         with pytest.raises(IndexError, match="is negative"):
             run()
+
+
+@pytest.mark.parametrize("name", ["commsim.engine", "commsim.packets"])
+def test_kernels_of_these_packages_look_at_no_index(name):
+    package = importlib.import_module(name)
+    found = [one.name for one in pkgutil.walk_packages(package.__path__, f"{name}.") if one.name.endswith("_kernel")]
+    objects = [(module, value) for module in found for value in vars(importlib.import_module(module)).values()]
+    kernels = [one for module, one in objects if isinstance(one, Kernel) and one.py_func.__module__ == module]
+    within = [one for one in kernels if one.options.get("_nrt") is False]
+    assert len(within) > 50
+    assert all(one.options[FROM_FRONT] for one in within)
