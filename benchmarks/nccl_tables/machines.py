@@ -206,7 +206,7 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     if network and not nic:
         nic, n_nics = _nics(line, gpu, 1, assumed)
     setting = _setting(
-        hosts * per_host, n_nodes, gpu, is_pcie, link, nic, n_nics, words + line["notes"].lower(), network
+        hosts * per_host, n_nodes, gpu, is_pcie, link, nic, n_nics, words + line["notes"].lower(), network, version
     )
     if re.search(
         "collnet|sharp sample", f"{line['fabric']} {line['forced_algo']}".lower()
@@ -266,15 +266,16 @@ def _network(words: str, gpu: str) -> str:
 
 
 def _setting(
-    n: int, n_nodes: int, gpu: str, is_pcie: bool, link: float, nic: float, n_nics: int, words: str, network: str
-) -> NcclSetting:
+    n: int, n_nodes: int, gpu: str, is_pcie: bool, link: float, nic: float, n_nics: int, words: str, network: str,
+    version: tuple[int, ...],
+) -> NcclSetting:  # fmt: skip
     inside, per_node = (link if n > n_nodes else float("inf")), n // n_nodes
     path = "PHB" if is_pcie else "NVL"
     # A NIC behind the CPU: on GH200 and GB200 by design (NVIDIA/nccl issue 1579), and where the plugin stages.
     behind = ("phb", "gpudirect off", "no gpudirect", "gb200")
     near = "PHB" if any(one in words for one in behind) else "PIX"
     each = per_node if near == "PIX" and n_nics >= per_node else 0
-    rings = packed_channels(gpu, inside, nic, n_nics, network, each) if n_nodes > 1 else packed_channels(gpu, inside)
+    rings = packed_channels(gpu, inside, nic if n_nodes > 1 else None, n_nics, network, each, version)
     n_rings, rate = doubled(gpu, *rings)
     reported = REPORTED_LATENCY.get(network, 0.0)
     ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, reported, path, near)

@@ -12,6 +12,7 @@ RoCE ("Pattern 4, crossNic 2, nChannels 8, bw 48"), and the tuning logs of 2.27.
 
 from __future__ import annotations
 
+from collectives.nccl.call import NEWEST
 from commsim.core.errors import InputError
 
 from .nccl_setting import MAX_CHANNELS, SINCE_HOPPER
@@ -34,6 +35,10 @@ CHANNEL_NET_GBS = {
     "hopper": (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
     "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
 }  # fmt: skip
+# The same of Blackwell before the release that has 45.1: a rack has 15 channels of 48 GB/s, as 16 of 45 carry no more,
+# and 16 of 45.1 since ("Increase to 16 the number of NICs used to communicate between MNNVL domains", 2.27.3).
+SIXTEEN_SINCE = (2, 27)
+BEFORE_SIXTEEN_GBS = (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12)
 DOUBLED_FROM_GBS = 25.0
 DOUBLED_FROM_HOPPER_GBS = 50.0
 FEW_CHANNELS = 4
@@ -49,7 +54,8 @@ REPORTED_LATENCY = {"efa": 75e-6, "efa2": 75e-6, "efa3": 35e-6}
 
 
 def packed_channels(
-    gpu: str, inside: float, outside: float | None = None, n_nics: int = 0, network: str = "", near: int = 0
+    gpu: str, inside: float, outside: float | None = None, n_nics: int = 0, network: str = "", near: int = 0,
+    version: tuple[int, ...] = NEWEST,
 ) -> tuple[int, float]:  # fmt: skip
     """Pack channels into a machine.
 
@@ -67,6 +73,8 @@ def packed_channels(
         Network of the machines; of those in ``RINGS_PER_NIC``, NICs have as many channels as stand there.
     near : int
         GPUs of a machine if each has a NIC of its own: rings go in and out by two (crossNic 2). 0: they close inside.
+    version : tuple of int
+        Release.
 
     Returns
     -------
@@ -79,6 +87,8 @@ def packed_channels(
         If even the slowest channel does not fit.
     """
     speeds = CHANNEL_GBS[gpu] if outside is None else CHANNEL_NET_GBS[gpu]
+    if gpu == "blackwell" and outside is not None and version[:2] < SIXTEEN_SINCE:
+        speeds = BEFORE_SIXTEEN_GBS
     best = (0, 0.0)
     for gbs in speeds:
         speed = gbs * 1e9

@@ -247,7 +247,9 @@ def _channels(
         n, rate = setting.channels
     else:
         each = n_gpus if many and near == "PIX" and n_nics >= n_gpus else 0
-        n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics, net, each))
+        n, rate = doubled(
+            gpu, *packed_channels(gpu, inside, outside if many else None, n_nics, net, each, setting.version)
+        )
         links = f"{inside / 1e9:.4g} GB/s inside a node" if inside != float("inf") else "one GPU per node"
         beside = f" and {n_nics} NICs of {outside / 1e9:.4g} GB/s" if many else ""
         most = f"what carries the most within {links}{beside}"

@@ -180,6 +180,9 @@ def test_channels_are_packed_and_doubled():
     # 8 NICs of 48 GB/s: 8 channels of 48 that close do not fit into NVLink, 8 of 45 do; open ones have 7 links
     assert packed_channels("hopper", 370.8e9, 48e9, 8) == (8, 45e9)
     assert packed_channels("hopper", 370.8e9, 48e9, 8, near=8) == (8, 48e9)
+    # a rack: 15 of 48 and 16 of 45 GB/s are the same, 16 of 45.1, which NCCL tries since 2.27, are more
+    assert packed_channels("blackwell", 721.8e9, 50e9, 72, version=(2, 26)) == (15, 48e9)
+    assert packed_channels("blackwell", 721.8e9, 50e9, 72, version=(2, 27)) == (16, 45.1e9)
     assert doubled("hopper", 8, 45e9) == (8, 45e9)
     assert doubled("hopper", 4, 45e9) == (8, 22.5e9)
     assert doubled("volta", 6, 20e9) == (6, 20e9)
