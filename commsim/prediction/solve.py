@@ -218,7 +218,8 @@ def with_whole(
 ) -> tuple[Result, ...]:
     """Return results with the times on the network without its faults, over the same hashes.
 
-    Nothing is added where cables flap too, and where other numbers of ranks would run there.
+    Nothing is added where cables flap too, and where other numbers of ranks would run there; where these are those of
+    hosts or GPUs that failed, the time is that of the same size on all ranks.
 
     Parameters
     ----------
@@ -238,7 +239,8 @@ def with_whole(
         found = [result for size in sizes for result in over_hashes(plan, size, wish, is_ratio=True).results]
     except InputError:  # messages that are pinned to a link may not have it there
         return results
-    if [result.n_ranks for result in found] != [result.n_ranks for result in results]:
+    numbers = [[result.n_ranks for result in some] for some in (found, results)]
+    if numbers[0] != numbers[1] and not (scenario.is_left and len(found) == len(results)):
         return results
     return tuple(dataclasses.replace(result, whole=other.time) for result, other in zip(results, found, strict=True))
 

@@ -83,8 +83,10 @@ def most_oversubscribed(network: Network) -> float:
 
 def fabric_oversubscription(network: Network) -> float:
     """Return the largest oversubscription of switches outside machines; 1 where none has less upwards than below."""
-    below, above = _capacities(network, tiers(network))
-    rising = (network.kind == SWITCH) & (network.machine < 0) & (above > 0)
+    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    # a NIC whose GPU failed is no tier above the switch that it is cabled to
+    below, above = _capacities(network, np.where(fabric, tiers(network), 0))
+    rising = fabric & (above > 0)
     return max(1.0, float((below[rising] / above[rising]).max(initial=1.0)))
 
 
@@ -95,9 +97,10 @@ def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
     -------
     bool[n_links]
     """
-    tier = tiers(network)
+    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    tier = np.where(fabric, tiers(network), 0)
     below, above = _capacities(network, tier)
-    less = (network.kind == SWITCH) & (network.machine < 0) & (above > 0) & (below > above * (1 + 1e-9))
+    less = fabric & (above > 0) & (below > above * (1 + 1e-9))
     uplinks: NDArray[np.bool_] = less[network.src] & (tier[network.dst] > tier[network.src])
     return uplinks
 

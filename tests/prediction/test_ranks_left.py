@@ -35,11 +35,28 @@ def test_what_is_left_runs_as_if_it_were_named(network, fail, placement):
     assert (left.time, left.n_ranks) == (named.time, named.n_ranks)
 
 
-def test_the_title_names_the_gpu_and_no_cost_is_given_of_other_ranks(capsys):
+def test_the_title_names_the_gpu_and_the_cost_is_that_of_the_same_size_on_all_ranks(capsys):
+    """31 of 32 GPUs share 7 of 8 NICs: 8/7 of the time, a little less bytes, and a ring in place of a tree."""
     assert main(["run", "--topology", RAILS, "--size", "1G", "--fail", "gpu:m0.gpu3"]) == 0
     said = capsys.readouterr().out
     assert f"nccl_all_reduce on {RAILS} without m0.gpu3, 31 ranks, ring/simple, engine" in said
-    assert "faults_cost" not in said
+    assert "# whole(us): of the same size on 32 ranks, of which 31 are left" in said
+    left, whole = cs.predict("nccl", RAILS, "1GiB", fail=["gpu:m0.gpu3"]), cs.predict("nccl", RAILS, "1GiB")
+    assert left.whole == whole.time
+    assert f"{left.time / whole.time:.3f}x" in said
+    assert 8 / 7 * 0.95 < left.faults_cost < 8 / 7 * 1.1
+
+
+@pytest.mark.parametrize("network", ["star:n_hosts=8", "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4"])
+def test_a_lost_host_saves_a_ring_the_bytes_of_one_rank(network):
+    found = cs.predict("ring_all_reduce", network, "64MiB", fail=["host:h0"], overhead="0us")
+    assert found.n_ranks == 7
+    assert found.faults_cost == pytest.approx((6 / 7) / (7 / 8), rel=1e-3)
+
+
+def test_a_number_of_ranks_that_was_asked_for_runs_without_the_fault_too():
+    found = cs.predict("ring_all_reduce", "star:n_hosts=8", "64MiB", fail=["host:h7"], n_ranks=4)
+    assert (found.n_ranks, found.faults_cost) == (4, pytest.approx(1))
 
 
 def test_expect_compares_with_all_gpus(capsys):

@@ -119,6 +119,17 @@ def test_a_title_says_when_no_byte_reaches_what_is_oversubscribed(network, said)
     assert title == ", ".join(filter(None, ("the library's own costs of messages", said)))
 
 
+@pytest.mark.parametrize("fail", ["gpu:m0.gpu3", "nic:m1.nic3"])
+@pytest.mark.parametrize("network", ["dgx-h100@star:machines=2", "rail_optimized:machines=2"])
+def test_a_part_that_a_machine_has_lost_is_no_oversubscription(network, fail):
+    """A NIC without its GPU was a tier above the switch: no traffic above the switch switches, or a fabric of 32:1."""
+    whole, left = (cs.scenario_of("nccl", network, fail=some).network for some in ((), (fail,)))
+    assert costs_in_title(whole) == costs_in_title(left)
+    result = cs.solve(cs.scenario_of("nccl", network, fail=[fail]), ["1MiB"])
+    assert "above" not in costs_in_title(result.plan.network, result.results)
+    assert "oversubscribed" not in costs_in_title(result.plan.network, result.results)
+
+
 def test_hosts_of_one_rack_are_named_too(capsys):
     words = ["run", "ring_all_reduce", "-b", "1M", "-e", "1M", "--topology", f"{LEAVES},oversubscription=4"]
     assert main([*words, "--ranks", "4"]) == 0

@@ -1,4 +1,4 @@
-"""Faults that cost nothing: no message crosses a link that is slower, or would cross one that failed."""
+"""Faults that cost nothing, since no message crosses what is slower or failed; and those that take ranks along."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def of_unused_faults(
 ) -> list[Remark]:
     """Name the collectives that a fault costs nothing, since none of their messages crosses what is slower or failed.
 
+    Where hosts or GPUs fail, the numbers of ranks of both times are said.
+
     Parameters
     ----------
     scenario : Scenario
@@ -43,7 +45,13 @@ def of_unused_faults(
         ],
     }  # fmt: skip
     texts = {what: f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names}
-    return [Remark("fault-unused", text, needed=True) for text in texts.values()]
+    ranks = {
+        f"whole(us): of the same size on {plan.schedules[0].n_ranks} ranks, of which {some[0].n_ranks} are left"
+        for plan, some in ((whole.get(name), some) for name, some in results.items())
+        if scenario.is_left and plan is not None and some and some[0].whole is not None
+    }
+    left = [Remark("ranks-left", text, needed=True) for text in ranks]
+    return [*left, *(Remark("fault-unused", text, needed=True) for text in texts.values())]
 
 
 def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]) -> bool:
