@@ -32,6 +32,7 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
 from commsim.real.calibrate import PASSES
+from commsim.real.comparison.under_mpirun import network_from
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import for_processes
 from commsim.real.measure import measure_schedule, timed
@@ -99,6 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=3, metavar="N", help="optimiser steps (3)")
     parser.add_argument("--iterations", type=int, default=30, metavar="N", help="timed runs (30)")
     parser.add_argument("--unpredicted", action="store_true", help="measure no costs of messages, and predict no times")
+    parser.add_argument("--network", metavar="FILE", help="network of commsim calibrate (calibrates now)")
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     args = parser.parse_args(argv)
     try:
@@ -120,7 +122,10 @@ def _run(args: argparse.Namespace) -> int:
     with session("mpi") as transport:
         assert isinstance(transport, MPITransport)
         gradients = _to_all(transport, mine)
-        found = rows(transport, gradients, args.iterations, predicts=not args.unpredicted)
+        network = network_from(args.network, transport) if args.network else None
+        if network is None and transport.size > 1 and not args.unpredicted:
+            network = calibrate(transport, min(PASSES, args.iterations))
+        found = rows(transport, gradients, args.iterations, network)
         shared = oversubscribed(transport)
         if transport.rank == 0:
             _print(transport, gradients, found, shared)
@@ -130,9 +135,8 @@ def _run(args: argparse.Namespace) -> int:
     return int(any(row.n_wrong for row in found))
 
 
-def rows(transport: MPITransport, gradients: NDArray[Any], iterations: int, *, predicts: bool = True) -> list[Row]:
-    """Measure every lossless sparse collective that the processes suffice for, and the dense ring."""
-    network = calibrate(transport, min(PASSES, iterations)) if predicts and transport.size > 1 else None
+def rows(transport: MPITransport, gradients: NDArray[Any], iterations: int, network: Network | None) -> list[Row]:
+    """Measure all lossless sparse collectives that fit the processes, and the dense ring; predict on a network."""
     found = []
     for name in COLLECTIVES:
         form = COLLECTIVES[name].metadata["sparse"]

@@ -54,7 +54,9 @@ def small_gradients(tmp_path: Path, n_ranks: int) -> Path:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("n_ranks", [2, 4, pytest.param(8, marks=pytest.mark.deep)])
-def test_every_lossless_sparse_collective_is_right_over_mpi_and_sends_the_bytes_predicted(n_ranks, tmp_path):
+def test_every_lossless_sparse_collective_is_right_over_mpi_and_sends_the_bytes_predicted(
+    n_ranks, tmp_path, calibrated
+):
     written = tmp_path / "rows.json"
     gradients = str(small_gradients(tmp_path, n_ranks))
     program = [
@@ -69,6 +71,8 @@ def test_every_lossless_sparse_collective_is_right_over_mpi_and_sends_the_bytes_
     ]
     if n_ranks > 2:  # where processes share cores, predictions have no claim, and measuring for them takes long
         program.append("--unpredicted")
+    else:
+        program += ["--network", str(calibrated[1])]
     done = under_mpiexec(n_ranks, *program)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {row["collective"]: row for row in json.loads(written.read_text())["results"]}
