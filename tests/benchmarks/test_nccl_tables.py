@@ -198,7 +198,7 @@ def test_intervals_of_other_systems_cover_a_system_as_often_as_they_say():
     for name in {system_of(table) for table in tables}:
         own, others = ([t for t in tables if (system_of(t) == name) == is_own] for is_own in (True, False))
         inside += covered(known, own, others)
-    assert len(inside) > 1000
+    assert len(inside) > 900  # 970: tables that hops of networks are fitted on do not count
     assert 0.75 < sum(inside) / len(inside) < 0.85
 
 
