@@ -161,6 +161,7 @@ class _Found:
 
     ids: dict[tuple[int, float | OwnPath], int] = field(default_factory=dict)
     views: dict[tuple[int, ...], Scores] = field(default_factory=dict)
+    on: dict[int, tuple[Sequence[LinkClass], Scores]] = field(default_factory=dict)  # by id, which is kept
     circles: dict[tuple[int, ...], tuple[Circle, list[PeriodicJob]]] = field(default_factory=dict)
     shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = field(default_factory=dict)
     tables: dict[tuple[int, ...], MetJobs] = field(default_factory=dict)
@@ -214,9 +215,11 @@ class Scores:
 
     def on(self, classes: Sequence[LinkClass]) -> Scores:
         """Return the scores of the same jobs with the phases that they achieve on these links, each alone."""
-        view = copy.copy(self)
-        view._set(_worst_parts(len(self._given), classes))
-        return self._found.views.setdefault(view.ids, view)
+        if id(classes) not in self._found.on:
+            view = copy.copy(self)
+            view._set(_worst_parts(len(self._given), classes))
+            self._found.on[id(classes)] = classes, self._found.views.setdefault(view.ids, view)
+        return self._found.on[id(classes)][1]
 
     def _ids(self, jobs: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self.ids[j] for j in jobs)
