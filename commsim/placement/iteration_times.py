@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import expected_work
 from commsim.training.sharing.shared_links import fair_times
 from commsim.training.sharing.shared_run import MEASURED
 
 from .link_classes import LinkClass, Met, Scores
-from .starts.meeting_kernel import meet_at
+from .starts.meeting_kernel import MAX_STATES, meet_at
 
 _REMEMBERED = 100_000  # classes of links, at some start times
 _HELD = 1e-3  # jobs whose slow-downs differ by less stay in their positions for a thousand iterations
@@ -109,7 +110,8 @@ def met(links: LinkClass, scores: Scores, shifts: NDArray[np.float64] | None) ->
             scores.met.clear()
         times = np.empty(len(member))
         jobs = scores.met_jobs if shifts is None else scores.met_jobs._replace(shift=np.array(shifts, np.float64))
-        score = meet_at(jobs, member, np.array(links.part), shifts is None, times)
+        with expected_work(len(member) * MAX_STATES, first=True):
+            score = meet_at(jobs, member, np.array(links.part), shifts is None, times)
         scores.met[key] = Met(score, tuple(times.tolist()))
     return scores.met[key]
 

@@ -158,6 +158,21 @@ def folded(edges: F, height: F, period: float) -> tuple[F, F]:
     return times, total
 
 
+@kernel
+def sum_until(time: float, times: F, total: F) -> float:
+    """Return what is summed up at a time, between two of its times linearly; it is not before the first."""
+    low, high = 0, len(times)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if times[middle] <= time:
+            low = middle
+        else:
+            high = middle
+    if high == len(times) or times[low] == time:
+        return total[low]
+    return (total[high] - total[low]) / (times[high] - times[low]) * (time - times[low]) + total[low]
+
+
 @long_loops
 @kernel
 def costs_of_meetings(circle: OnCircle, part: F, weight: I, j: int, others: I, most: int) -> tuple[F, F, bool]:
@@ -193,7 +208,12 @@ def costs_of_meetings(circle: OnCircle, part: F, weight: I, j: int, others: I, m
                 for i in range(n):
                     beside[link, i] += share * demand[k, i]
     cost, first, end = np.zeros(len(times)), circle.first_phase[j], circle.first_phase[j + 1]
-    for rate in np.unique(circle.phases[2, first:end]):
+    rates = circle.phases[2, first:end].copy()
+    rates.sort()
+    for r in range(len(rates)):
+        rate = rates[r]
+        if r and rates[r - 1] == rate:
+            continue
         more = np.zeros(n)
         for link in range(n_links):
             own = part[link, j] * rate
@@ -210,5 +230,5 @@ def costs_of_meetings(circle: OnCircle, part: F, weight: I, j: int, others: I, m
                 if stop > period:
                     cost[i] += total[-1]
                     stop -= period
-                cost[i] += np.interp(stop, at, total) - np.interp(begin, at, total)
+                cost[i] += sum_until(stop, at, total) - sum_until(begin, at, total)
     return times, cost, is_all

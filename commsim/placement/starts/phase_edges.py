@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.jit import expected_work
 from commsim.placement.starts.circle_kernel import OnCircle, costs_of_meetings, cut
 from commsim.placement.starts.circles import Circle
 
@@ -47,13 +48,19 @@ def cut_circle(circle: Circle, shifts: NDArray[np.float64]) -> DemandPieces:
     shifts : float64[n_jobs], s
         One for each job of the circle.
     """
-    edges, demand = cut(_on(circle, shifts), np.arange(len(circle.period)))
+    with expected_work(_edges(circle) * len(circle.period), first=True):
+        edges, demand = cut(_on(circle, shifts), np.arange(len(circle.period)))
     return DemandPieces((edges[1:] - edges[:-1]) / circle.perimeter, demand)
 
 
+def _edges(circle: Circle) -> float:
+    """Return about how many edges phases have on a circle, or more."""
+    return 2 * len(circle.phases[0]) * (circle.perimeter / float(circle.period.min(initial=circle.perimeter)) + 2)
+
+
 def _on(circle: Circle, shifts: NDArray[np.float64]) -> OnCircle:
-    """Return a circle's jobs as the kernels see them."""
-    period, first, phases = np.array(circle.period), np.array(circle.first_phase), np.array(circle.phases)
+    """Return a circle's jobs as the kernels see them, compiled for one order of the phases in memory."""
+    period, first, phases = np.array(circle.period), np.array(circle.first_phase), np.array(circle.phases, order="C")
     return OnCircle(circle.perimeter, period, first, phases, np.array(shifts, np.float64), _moments(MAX_PIECES))
 
 
@@ -151,5 +158,7 @@ def costs_of_starts(
         whether these are all times at which phases meet.
     """
     on, beside = _on(circle, shifts), np.array(others, np.int64)
-    times, cost, is_all = costs_of_meetings(on, np.array(part), np.asarray(weight, np.int64), j, beside, MAX_MEETINGS)
+    shares, weights = np.array(part, order="C"), np.asarray(weight, np.int64)
+    with expected_work(_edges(circle) * (shares.size + 4), first=True):
+        times, cost, is_all = costs_of_meetings(on, shares, weights, j, beside, MAX_MEETINGS)
     return times, cost, is_all

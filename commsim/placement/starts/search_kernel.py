@@ -183,7 +183,10 @@ def search_in_turn(
     total = np.empty((n_links, n), np.int64)
     nothing = np.zeros(n, np.int64)
     edge, edges = edges_of(demand)
-    steps = np.empty(positions.max(), np.int64)
+    most = 0
+    for j in range(n_jobs):
+        most = max(most, positions[j])
+    steps = np.empty(most, np.int64)
     best, best_at = np.iinfo(np.int64).max, np.zeros(n_jobs, np.int64)
     for s in range(starts.shape[0]):
         at = starts[s].copy()
@@ -204,7 +207,8 @@ def search_in_turn(
                     turned = demand[p, reach - at[j] : reach - at[j] + n]
                     least += link[1, on[p]] * excess(total[on[p]], turned)
                 if least > 0:
-                    steps[:] = 0
+                    for k in range(positions[j]):
+                        steps[k] = 0
                     for p in range(first[j], first[j + 1]):
                         own = edges[edge[p] : edge[p + 1]]
                         add_steps(steps[: positions[j]], total[on[p]], demand[p], own, reach, link[1, on[p]])
