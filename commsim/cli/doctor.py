@@ -68,7 +68,7 @@ def run(config: DoctorConfig) -> Answer:
     rows += checks
     code = 1 if any(found.startswith("no") for _, found, _ in checks) else 0
     results = [{"what": a, "found": b, "for": c} for a, b, c in rows]
-    return Answer([Table(["what", "found", "for"], rows)], results, {}, code=code)
+    return Answer([Table(["what", "found", "for"], rows, is_read=True)], results, {}, code=code)
 
 
 def _machine() -> list[tuple[str, str, str]]:

@@ -32,6 +32,8 @@ class Table:
         Columns that a narrow terminal leaves out, the least important first.
     title_least : callable
         Function to the pieces of the title that a narrow terminal leaves out, the least important first.
+    is_read : bool
+        Whether it is of sentences for people, which are broken into lines of 80 columns in a pipe, too.
     whole : bool
         Whether a narrow terminal shows all columns, in tables below each other: what was asked for by name.
     only_verbose : bool
@@ -43,6 +45,7 @@ class Table:
     title: str = ""
     least: Sequence[str] = ()
     title_least: Callable[[], Sequence[str]] = tuple
+    is_read: bool = False
     whole: bool = False
     only_verbose: bool = False
 

@@ -123,7 +123,7 @@ def _print_all(parts: Sequence[Part], verbose: bool) -> int:
             case Table():
                 title = shortened(part.title, part.title_least()) if is_short else part.title
                 n_titles = len(comment_lines(title)[:MOST_OF_TITLE]) if is_short else 1
-                n_lines += print_table(part.columns, part.rows, title, part.least, verbose or part.whole)
+                n_lines += print_table(part.columns, part.rows, title, part.least, verbose or part.whole, part.is_read)
             case Facts():
                 print_facts(part.values)
             case Lines(is_repeated=True) if is_short:

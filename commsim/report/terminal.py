@@ -36,6 +36,7 @@ def print_table(
     title: str = "",
     least: Sequence[str] = (),
     verbose: bool = False,
+    is_read: bool = False,
 ) -> int:
     """Print rows of text under right-aligned columns; on a terminal, as it is wide, and no cell is ever cut.
 
@@ -53,6 +54,8 @@ def print_table(
     verbose : bool
         Whether columns that do not fit are printed in further tables below, which begin with those that name a row;
         where the first two do not, rows are numbered.
+    is_read : bool
+        Whether a pipe is taken for a terminal, of 80 columns if ``COLUMNS`` does not say how many.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def print_table(
     columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
         print_comment(title, None if verbose else MOST_OF_TITLE)
-    if not sys.stdout.isatty():
+    if not (sys.stdout.isatty() or is_read):
         _print_block(columns, rows, _widths(columns, rows))
         return 0
     width = shutil.get_terminal_size().columns
@@ -254,7 +257,7 @@ def _print_block(
     columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], bold: bool = False
 ) -> None:
     head = GAP.join(c.rjust(w) for c, w in zip(columns, widths, strict=True))
-    print(f"\x1b[1m{head}\x1b[0m" if bold and "NO_COLOR" not in os.environ else head)
+    print(f"\x1b[1m{head}\x1b[0m" if bold and sys.stdout.isatty() and "NO_COLOR" not in os.environ else head)
     for row in rows:
         print(GAP.join(c.rjust(w) for c, w in zip(row, widths, strict=True)).rstrip())
 

@@ -38,8 +38,8 @@ def lacking() -> str:
 
 def lacking_hook() -> str:
     """Return why interfaces take no classifier here; or nothing."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "it needs Linux and root"
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("tc") is None or shutil.which("unshare") is None:
+        return "it needs Linux, root, tc (package iproute2) and unshare (package util-linux)"
     return _refused(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "clsact"], "the kernel has no clsact")
 
 

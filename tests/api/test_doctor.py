@@ -1,3 +1,4 @@
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -32,6 +33,16 @@ def test_doctor_finds_that_there_is_no_compiler(commsim, monkeypatch, tmp_path):
     found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
     assert found["clang"].startswith("no")
     assert found["bpf"].startswith("no: ")
+    for what, lacking in (("tc clsact", "iproute2"), ("tc tbf", "iproute2"), ("nft egress", "nftables")):
+        assert found[what].startswith("no")
+        assert lacking in found[what]
+        assert "kernel" not in found[what]  # which was not asked
+
+
+def test_a_page_of_doctor_is_read_in_a_pipe(commsim, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", os.devnull)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, commsim("doctor").out.splitlines())) <= 80
 
 
 def test_doctor_says_what_a_testbed_needs(commsim):

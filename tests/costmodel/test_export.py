@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from commsim.cli import main
-from commsim.costmodel.cli.export import numbers
+from commsim.costmodel.cli.export import CostModelFlags, numbers, question_of
 
 STAR = "star:n_hosts=4"
 
@@ -35,6 +35,22 @@ def test_a_wrong_flag_is_one_line(words, said, tmp_path, capsys):
     message = capsys.readouterr().err.strip()
     assert said in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("network", "machines", "asked"),
+    [
+        ("dgx-h100@star", "2,4,8", "dgx-h100@star:machines=8"),
+        ("dgx-h100", "2,4", "dgx-h100@star:machines=4"),
+        ("dgx-h100", "1", "dgx-h100"),
+        ("dgx-h100", None, "dgx-h100"),
+        ("dgx-h100@star:latency=1us", "1-3", "dgx-h100@star:latency=1us,machines=3"),
+        ("dgx-h100@star:machines=4", "2", "dgx-h100@star:machines=4"),
+        ("star:n_hosts=8", "2,4", "star:n_hosts=8"),
+    ],
+)
+def test_a_star_has_as_many_machines_as_are_asked_for_where_it_does_not_say(network, machines, asked):
+    assert question_of(CostModelFlags(topology=network, machines=machines, output="x.json")).network == asked
 
 
 def test_numbers_are_lists_and_ranges():

@@ -210,3 +210,17 @@ def test_the_mean_of_one_row_is_shown_with_v_only(monkeypatch):
 
     assert printed(False, Terminal()) == ["# other"]
     assert printed(True, Terminal()) == printed(False, io.StringIO()) == ["# mean", "# other"]
+
+
+@pytest.mark.parametrize(("columns", "widest"), [(None, 80), ("60", 60)])
+def test_sentences_for_people_are_broken_into_lines_in_a_pipe_too_without_escapes(monkeypatch, capsys, columns, widest):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    rows = [["mpi4py", "no", "running for real with MPI, " * 5], ["tc", "no: it needs root " * 4, "a switch"]]
+    terminal.print_table(["what", "found", "for"], rows, is_read=True)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= widest
+    terminal.print_table(["what", "found", "for"], rows)
+    assert len(capsys.readouterr().out.splitlines()) == 3  # a row is a line for programs

@@ -92,11 +92,25 @@ def question_of(config: CostModelFlags) -> CostModelQuestion:
     high = parse_nccl_size(config.maxbytes, "-e")
     if high < MIN_LARGEST:
         raise InputError(f"-e must be at least {MIN_LARGEST} bytes, got {config.maxbytes}")
+    machines = numbers(config.machines, "--machines")
     return CostModelQuestion(
-        network=config.topology, operations=config.operation, machines=numbers(config.machines, "--machines"),
+        network=_with_machines(config.topology, machines), operations=config.operation, machines=machines,
         gpus=numbers(config.gpus, "--gpus"), faults=config.fail, seed=config.seed or 0, hashes=config.hashes,
         high=high, tolerance=tolerance, points=config.points,
     )  # fmt: skip
+
+
+def _with_machines(network: str, machines: list[int]) -> str:
+    """Return one machine, or machines on a star that does not say how many, as so many as are asked for."""
+    from topologies.hosts.load import is_machine
+
+    machine, _, fabric = network.partition("@")
+    star, _, parameters = fabric.partition(":")
+    if not machines or star not in ("", "star") or "machines=" in parameters or not is_machine(machine):
+        return network
+    if not star:
+        return f"{machine}@star:machines={machines[-1]}" if machines[-1] > 1 else network
+    return f"{machine}@star:{','.join(filter(None, (parameters, f'machines={machines[-1]}')))}"
 
 
 def numbers(text: str | None, name: str) -> list[int]:

@@ -169,8 +169,9 @@ def sum_until(time: float, times: F, total: F) -> float:
         else:
             high = middle
     if high == len(times) or times[low] == time:
-        return total[low]
-    return (total[high] - total[low]) / (times[high] - times[low]) * (time - times[low]) + total[low]
+        return float(total[low])
+    slope = (total[high] - total[low]) / (times[high] - times[low])
+    return float(slope * (time - times[low]) + total[low])
 
 
 @long_loops

@@ -40,7 +40,9 @@ def _mpi() -> tuple[str, str, str]:
 def _testbed(root: bool) -> list[tuple[str, str, str]]:
     """Look for what networks of namespaces need; each feature is tried in a namespace that ends with the trial."""
 
-    def tried(works: Callable[[], bool]) -> str:
+    def tried(works: Callable[[], bool], program: str = "", package: str = "iproute2") -> str:
+        if program and shutil.which(program) is None:
+            return f"no (package {package})"
         if not (root and shutil.which("unshare")):
             return "unknown (needs root and unshare)"
         return "yes" if works() else "no"
@@ -50,9 +52,9 @@ def _testbed(root: bool) -> list[tuple[str, str, str]]:
         ("ethtool", shutil.which("ethtool") or "no (package ethtool)", "networks of namespaces"),
         ("nft", shutil.which("nft") or "no (package nftables)", "emulated loss, without netem"),
         ("veth", tried(requirements.has_veth), "networks of namespaces"),
-        ("tc tbf", tried(requirements.has_buckets), "the rates of their links"),
-        ("tc netem", tried(requirements.has_netem), "emulated delay and loss"),
-        ("nft egress", tried(requirements.has_nftables), "emulated loss, without netem"),
-        ("tc htb", tried(requirements.has_fair_queues), "a queue for every pair of hosts at a testbed's ports"),
+        ("tc tbf", tried(requirements.has_buckets, "tc"), "the rates of their links"),
+        ("tc netem", tried(requirements.has_netem, "tc"), "emulated delay and loss"),
+        ("nft egress", tried(requirements.has_nftables, "nft", "nftables"), "emulated loss, without netem"),
+        ("tc htb", tried(requirements.has_fair_queues, "tc"), "a queue for every pair of hosts at a testbed's ports"),
         ("testbed", f"no: {lacking}" if lacking else "yes", "commsim testbed: a network of namespaces"),
     ]

@@ -5,7 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from commsim.core import jit
+from commsim.core.jit import Kernel
 from commsim.placement.starts import phase_edges
+from commsim.placement.starts.circle_kernel import costs_of_meetings as costs
+from commsim.placement.starts.circle_kernel import cut, sum_until
 from commsim.placement.starts.circles import unify
 from commsim.placement.starts.link_scores import score_at, score_link, search
 from commsim.placement.starts.phase_edges import cut_circle, meet
@@ -166,3 +170,45 @@ def test_jobs_are_not_tried_again_before_another_one_has_moved(monkeypatch: pyte
         np.testing.assert_array_equal(found, plain)
     assert n_moves > 10
     assert len(calls) < n_plain
+
+
+def test_on_an_empty_cache_kernels_of_a_small_circle_are_interpreted_with_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = [drawn_job(np.random.default_rng(seed)) for seed in (1, 2)]
+    circle, part, weight = unify(jobs), np.full((1, 2), 1 / LINK), np.ones(1, np.int64)
+
+    def found() -> list[bytes]:
+        pieces = cut_circle(circle, np.zeros(2))
+        times, cost, _ = phase_edges.costs_of_starts(circle, part, weight, np.zeros(2), 1, [0])
+        return [one.tobytes() for one in (pieces.length, pieces.demand, times, cost)]
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("compiled")
+
+    before = found()
+    for limit, value in (("most_new", jit.MAX_NEW), ("most_untried", jit.MAX_UNTRIED)):
+        monkeypatch.setattr(Kernel, limit, value)
+    for one in (cut, costs):
+        if isinstance(one, Kernel):  # no plain function, as without the JIT
+            new: dict[str, object] = {"is_new": True, "declared": 0.0, "interpreted": 0.0, "compiled": refuse}
+            for name in new:
+                monkeypatch.setitem(vars(one), name, new[name])
+    assert found() == before
+
+
+def test_kernels_of_circles_get_phases_in_one_order_in_memory() -> None:
+    circle = unify([drawn_job(np.random.default_rng(seed)) for seed in (1, 2)])
+    for phases in (np.ascontiguousarray(circle.phases), np.asfortranarray(circle.phases)):
+        object.__setattr__(circle, "phases", phases)
+        assert phase_edges._on(circle, np.zeros(2)).phases.flags.c_contiguous
+
+
+def test_sums_of_a_step_function_are_read_off_as_numpy_interpolates() -> None:
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 17):
+        times = np.sort(np.append(rng.random(n), [0.0, 1.0]))
+        times[1:3] = times[1]  # two jobs end at once
+        total = rng.random(n + 2)
+        at = np.append(rng.random(50), times)
+        assert [sum_until(time, times, total) for time in at] == np.interp(at, times, total).tolist()
