@@ -103,20 +103,18 @@ def wrong_json(command: str, table: str) -> str:
 
 
 def _rows_differ(tree: Mapping[str, Any], table: str) -> str:
-    """Return the first row of the table of ``run`` whose time is not that of the JSON."""
-    lines = table.splitlines()
-    head = next((i for i, line in enumerate(lines) if re.search(r"\btime\(us\)", line)), None)
-    times = [row["time_s"] for row in tree.get("results", ()) if isinstance(row.get("time_s"), float)]
-    if head is None or not times:
-        return ""
-    at = lines[head].index("time(us)") + len("time(us)")  # cells end where their names do
-    for line, time in zip((line for line in lines[head + 1 :] if not line.startswith("#")), times, strict=False):
-        cell = line[:at].split()[-1] if line[:at].split() else ""
-        with contextlib.suppress(ValueError):
-            shown = float(cell)
-            digits = len(cell.partition(".")[2])
-            if not math.isclose(shown, time * 1e6, abs_tol=0.51 * 10**-digits, rel_tol=1e-12):
-                return f"prints {cell} us where its JSON has {time} s"
+    """Return the first row of the tables of ``run`` whose time is not that of the JSON."""
+    times = iter([row["time_s"] for row in tree.get("results", ()) if isinstance(row.get("time_s"), float)])
+    at = 0
+    for line in table.splitlines():
+        if head := re.search(r"\btime\(us\)", line):  # of the first table, or of the next collective's
+            at = head.end()  # cells end where their names do
+        elif at and not line.startswith("#"):
+            cell, time = (line[:at].split() or [""])[-1], next(times, math.nan)
+            with contextlib.suppress(ValueError):
+                near = 0.51 * 10 ** -len(cell.partition(".")[2])
+                if not math.isnan(time) and not math.isclose(float(cell), time * 1e6, abs_tol=near, rel_tol=1e-12):
+                    return f"prints {cell} us where its JSON has {time} s"
     return ""
 
 

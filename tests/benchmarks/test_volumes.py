@@ -183,6 +183,17 @@ def test_numbers_of_an_answer_are_checked(answer, wrong, tmp_path, monkeypatch):
     assert wrong in found if wrong else not found
 
 
+@pytest.mark.parametrize(
+    ("second", "wrong"), [(20.0e-6, ""), (20.1e-6, "prints 20.00 us where its JSON has 2.01e-05 s")]
+)
+def test_times_of_several_tables_are_those_of_the_json(second, wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(answer_checks.ANSWER).write_text(json.dumps({"results": [ROW, ROW | {"time_s": second}]}))
+    monkeypatch.setattr(answer_checks, "_schema", lambda _: None)
+    wider = "size(B)  count  time(us)\n1024  256     20.00\n"
+    assert answer_checks.wrong_json("run", f"{TABLE}# tree\n{wider}# done\n") == wrong
+
+
 def test_files_and_processes_that_are_left_are_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before, running = answer_checks.files_here(), answer_checks.children()  # of tests that ran before, too
