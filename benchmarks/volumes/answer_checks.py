@@ -23,6 +23,8 @@ ANSWER = "answer.json"
 SLACK = 1e-9
 # Characters that a word of an error has at most: what it quotes of a user's text is cut.
 LONGEST_WORD = 300
+# Processes of Python's own, which end with the one that began them.
+_HELPERS = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver)")
 _WRONG_TEXT = re.compile(r"(?<![\w.-])-?(?:nan|inf)(?![\w-])")
 _NOT_NEGATIVE = re.compile(r"(?:^|_)(?:time|bytes|size|algbw|busbw|packets|drops|resent|bound)(?:_s|_us|_ms|_B|_Bps)?$")
 _ERROR = re.compile(r"commsim( [\w-]+)*: error: .")
@@ -135,10 +137,13 @@ def leftovers(before: set[str], words: Sequence[str], running: Collection[str] =
 
 
 def children() -> list[str]:
-    """Return the numbers of processes that this one began and that have not ended, but the tracker of resources."""
+    """Return the numbers of processes that this one began and that have not ended.
+
+    The tracker of resources and the server that forks workers of sweeps, which end with this one, are not among them.
+    """
     listed = Path(f"/proc/self/task/{os.getpid()}/children")
     commands = [(one, _command(one)) for one in (listed.read_text("ascii").split() if listed.exists() else ())]
-    return [child for child, what in commands if what and "resource_tracker" not in what]
+    return [child for child, what in commands if what and not _HELPERS.search(what)]
 
 
 def _command(process: str) -> str:

@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -205,6 +207,14 @@ def test_files_and_processes_that_are_left_are_found(tmp_path, monkeypatch):
         found = answer_checks.leftovers(before, ["run"], running)
         left.kill()
     assert str(left.pid) in found
+
+
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+def test_what_forks_the_workers_of_a_sweep_is_not_left():
+    forkserver.ensure_running()
+    all_of_them = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()
+    assert any("forkserver" in answer_checks._command(one) for one in all_of_them)
+    assert not any("forkserver" in answer_checks._command(one) for one in answer_checks.children())
 
 
 RING = Question("ring_all_reduce", "star:n_hosts=6", 100, 1000, 200, 2 * 16 * 840, 4, "flow", 7)
