@@ -80,7 +80,7 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
     """
     rows = [
         [
-            f"{size}", f"{place}", name, microseconds(r.time), rate_cell(r.algbw), f"{r.busbw / 1e9:.3f}",
+            f"{size}", f"{place}", name, microseconds(r.time), rate_cell(r.algbw), rate_cell(r.busbw),
             f"{times_best(r.time, order[0][1].time):.2f}x",
         ]
         for size, order in by_size.items() for place, (name, r) in enumerate(order, 1)

@@ -163,7 +163,7 @@ def _cells(row: RunRow) -> dict[str, str]:
         "root": str(row.schedule.root if operation and operation.has_root else -1),
         TIME: microseconds(result.time),
         "algbw(GB/s)": rate_cell(result.algbw),
-        "busbw(GB/s)": f"{result.busbw / 1e9:.3f}" if operation else "N/A",
+        "busbw(GB/s)": rate_cell(result.busbw) if operation else "N/A",
         "#wrong": "N/A",
         "wire(B)": f"{result.bytes_on_wire:.0f}",
         "busiest(B)": f"{load:.0f}",

@@ -541,7 +541,7 @@ def test_a_missing_flag_is_told_before_a_collective_that_is_misspelt(commsim):
 
 
 @pytest.mark.parametrize("engine", ["flow", "packet"])
-@pytest.mark.parametrize("collective", ["ring_all_reduce", "direct_all_to_all"])
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "direct_all_to_all", "chain_broadcast"])
 def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
     commsim(
         "run",
@@ -561,6 +561,7 @@ def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
     assert f"# {collective}: one rank has nothing to send, so there is no rate" in commsim.out
     header, row = (line.split() for line in commsim.out.splitlines() if not line.startswith("#"))
     assert row[header.index("algbw(GB/s)")] == "-"
+    assert row[header.index("busbw(GB/s)")] in ("-", "0.000", "N/A")  # the factor is 0, 1 or unknown
 
 
 @pytest.mark.parametrize(
@@ -575,12 +576,14 @@ def test_one_rank_is_no_traceback_beside_a_fault_or_another_group(commsim, words
     assert "# ring_all_reduce: one rank has nothing to send, so there is no rate" in commsim.out
 
 
-def test_a_ranking_of_one_rank_has_no_rates_and_no_best_algorithm(commsim):
-    commsim("run", "--topology", "star:n_hosts=1", "--operation", "all_gather", "-b", "1K", "-e", "4K", "-v")
+@pytest.mark.parametrize("operation", ["all_gather", "broadcast"])
+def test_a_ranking_of_one_rank_has_no_rates_and_no_best_algorithm(commsim, operation):
+    commsim("run", "--topology", "star:n_hosts=1", "--operation", operation, "-b", "1K", "-e", "4K", "-v")
     assert "# one rank has nothing to send" in commsim.out
     assert "# best: " not in commsim.out
     header, *rows = (line.split() for line in commsim.out.splitlines() if line[0] != "#")
     assert {row[header.index("algbw(GB/s)")] for row in rows} == {"-"}
+    assert {row[header.index("busbw(GB/s)")] for row in rows} == {"-" if operation == "broadcast" else "0.000"}
 
 
 def test_verbose_lists_the_links_that_need_longest(commsim):
