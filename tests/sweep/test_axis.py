@@ -29,6 +29,7 @@ def axis(given, sampled=False):
             (1024.0, 2048.0, 4096.0, 8192.0, 16384.0),
         ),
         ({"from": 0.0, "to": 1.0, "steps": 3}, "number", (0.0, 0.5, 1.0)),
+        ({"from": 0.0, "to": 1.0, "steps": 2}, "number", (0.0, 1.0)),
     ],
 )
 def test_values_are_read_in_si_units(given, kind, values):
@@ -78,6 +79,7 @@ def test_the_ends_of_a_range_of_whole_numbers_are_as_likely_as_the_middle():
         ({"from": 0, "to": 2, "scale": "log", "steps": 3}, "from positive and below to"),
         ({"from": 1, "to": 2, "scale": "cubic", "steps": 3}, "linear or log"),
         ({"from": 1, "to": 2, "steps": 10**12}, "steps = 2 to 1000000"),
+        ({"from": 1, "to": 2, "steps": 1}, "steps = 2 to 1000000"),
         ({"from": 1, "to": 3, "steps": 30}, "only 3 different values in 30 steps"),
         ({"from": 1, "to": 3}, "a range in a grid has steps"),
         ({"from": "a", "to": "b", "steps": 2}, "a range of numbers"),

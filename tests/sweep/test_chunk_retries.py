@@ -90,6 +90,17 @@ def test_a_point_that_kills_its_worker_has_an_error_and_the_others_their_results
                                     "BrokenProcessPool: a worker died"}  # fmt: skip
 
 
+def test_a_point_is_computed_alone_as_often_as_its_error_says():
+    alone = []
+
+    def deadly(chunk):
+        alone.extend([chunk.orders] if len(chunk) == 1 else [])
+        return 0 in chunk.orders
+
+    driven(deadly, sizes=(2,))
+    assert sorted(alone) == [(0,)] * MAX_TRIES + [(1,)]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_workers_that_are_killed_now_and_then_leave_no_errors(seed):
     draw, deaths = random.Random(seed), [0]

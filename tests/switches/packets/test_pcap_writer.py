@@ -122,6 +122,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         ({"protocol": 1, "position": 1}, "packet 1: position must be less than message_packets, got 1"),
         ({"protocol": 1, "worker": 128}, "packet 1: worker must be 0..127 for switchml_rdma, got 128"),
         ({"protocol": 1, "chunk": 2**30}, "packet 1: chunk must be in a tensor of 1 TiB, got 1073741824"),
+        ({"kind": 2}, "packet 1: kind must be 0..1 for a packet, got 2"),
         ({"protocol": 2, "worker": 32}, "packet 1: worker must be 0..31 for atp, got 32"),
         ({"protocol": 2, "slot": 50_000}, "packet 1: slot must be 0..45535 for atp, got 50000"),
     ],
