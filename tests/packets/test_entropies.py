@@ -63,3 +63,12 @@ def test_all_entropies_have_their_turn_in_each_round(balancing):
     for _ in range(8):
         sent = [getattr(next_entropy, "py_func", next_entropy)(fabric, 1) for _ in range(ENTROPIES)]
         assert sorted(one - int(fabric.flow[1]["upper"]) for one in sent) == list(range(ENTROPIES))
+
+
+def test_an_entropy_that_was_trimmed_is_left_out_of_as_many_rounds_as_its_penalty():
+    fabric = laid_out(leaf_spine(2, 2, 2), Spraying("nscc", "bitmap", ENTROPIES))
+    getattr(learn, "py_func", learn)(fabric, 1, 5, FOR_TRIM)
+    upper, others = int(fabric.flow[1]["upper"]), ENTROPIES - 1
+    sent = [getattr(next_entropy, "py_func", next_entropy)(fabric, 1) - upper for _ in range(8 * ENTROPIES)]
+    assert FOR_TRIM * others <= sent.index(5) < FOR_TRIM * others + ENTROPIES
+    assert fabric.penalty.sum() == 0
