@@ -168,9 +168,10 @@ def parser_of(verb: str, words: Sequence[str] = ()) -> tuple[Parser, list[str]]:
     names = [name.partition(" ")[2] for name in commands]
     listed = "|".join(names)
     verbs = parser.add_subparsers(required=True, metavar=listed if len(listed) <= MAX_LISTED else "VERB")
+    asked = words[0] if words else ""
     for name, command in zip(names, commands.values(), strict=True):
         own = verbs.add_parser(name, help=command.summary, description=sentence(command.summary))
-        if name in words[:1] or not {*words[:1]} & {*names}:
+        if asked == name or asked not in names:
             _add(own, command)
     usual = [name for name, command in zip(names, commands.values(), strict=True) if command.is_usual]
     return parser, [*usual, *names] if usual else []

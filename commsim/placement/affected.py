@@ -96,6 +96,8 @@ def nodes_of_hosts(network: Network, drain: Sequence[str]) -> frozenset[str]:
     InputError
         If a host is not known, or a switch has no cable to a host.
     """
+    if not drain:
+        return frozenset()
     names, nodes = host_names(network), network.endpoints.tolist()
     known, cabled = {names[i] for i in nodes}, dict[str, set[str]]()
     for src, dst in zip(network.src.tolist(), network.dst.tolist(), strict=True):
