@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from commsim.packets.links.queues import Fabric
     from commsim.packets.transports.control_constants import Dcqcn
     from commsim.packets.transports.spraying import Spraying
-    from commsim.packets.transports.transports import Transport
 
 # Keys of the transport, of spraying, and of queues and losses, with the kind of each.
 TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole", "recovery": "text"}
@@ -154,6 +153,7 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     """
     from commsim.packets.links.queues import RESUME
     from commsim.packets.transports.spraying import Spraying, usual_path
+    from commsim.packets.transports.transports import transport_of
 
     transport = packets.get("transport", USUAL)
     name = transport.split(":")[0]
@@ -168,8 +168,8 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     sent = {key: packets[key] for key in keys if key in packets}
     if "balancing" in sent:
         sent["balancing"] = BALANCING_NAMES.get(sent["balancing"], sent["balancing"])
-    known = _built_in(name)
-    if known is not None and known.usual_path:
+    rules = transport_of(transport)[0]
+    if rules.usual_path:
         trims = packets.get("trimming", False)
         if trims:  # such switches do not pause
             fabric = {"pause_at": 0.0, "resume_at": 0.0} | fabric
@@ -183,16 +183,9 @@ def packets_of(packets: Mapping[str, Any], network: Network) -> Spraying:
     if "ecn_min" in fabric or "ecn_max" in fabric:
         low = fabric.pop("ecn_min", 0.0)
         fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
-    if known is not None and known.one_path and not SPREADING & sent.keys():
+    if rules.one_path and not SPREADING & sent.keys():
         sent["balancing"] = "path"
     return Spraying(transport, trims=packets.get("trimming", True), **sent, **fabric)
-
-
-def _built_in(name: str) -> Transport | None:
-    """Return the rules of a transport; None of a user's file, whose messages go over many paths."""
-    from commsim.packets.transports.transports import TRANSPORTS
-
-    return TRANSPORTS.get(name)
 
 
 def _spread(usual: Spraying, sent: Spraying) -> Spraying:
@@ -284,10 +277,12 @@ def name_of(transport: Spraying | None) -> str:
 def packet_notes(packets: Mapping[str, Any], framing: Framing | None) -> list[Remark]:
     """Describe what was assumed of packets, and which options change nothing."""
     remarks: list[Remark] = []
-    name = packets.get("transport", USUAL).split(":")[0]
+    from commsim.packets.transports.transports import transport_of
+
+    transport = packets.get("transport", USUAL)
+    name = transport.split(":")[0]
     spread = packets.get("balancing", None if SPREADING & packets.keys() else "path") != "path"
-    known = _built_in(name)
-    sprays = spread or known is None or not known.usual_path
+    sprays = spread or not transport_of(transport)[0].usual_path
     if framing is None and sprays:
         remarks.append(
             Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that")

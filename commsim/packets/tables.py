@@ -135,7 +135,7 @@ def build(
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
         np.zeros(2 * TAP_SPARE if len(flows) else 0, s.TAP_ROW), engine_of, engine, np.zeros(engine[-1], np.int64),
-        np.zeros(n_flows if row["function"].any() else 0, TOLD_ROW),
+        _told(n_flows if row["function"].any() else 0),
     )  # fmt: skip
     fabric = with_more_packets(fabric)
     return Tables(fabric, with_packets(of_jobs.jobs, len(fabric.packet)))
@@ -271,3 +271,10 @@ def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> s
     if least_rate < 1.0:
         host["rate_at"] = (0.75 + 0.5 * generator.random(n_hosts)) * INTERVAL
     return host
+
+
+def _told(n_flows: int) -> s.Rows:
+    """Rows of what a user's function is told; no timer is set."""
+    told = np.zeros(n_flows, TOLD_ROW)
+    told["timer"], told["timers"] = -1, np.inf
+    return told

@@ -15,7 +15,7 @@ from commsim.packets.transports.spraying import Spraying
 from commsim.packets.transports.transports import transport_of
 
 ROOT = Path(cs.__file__).parent.parent
-EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto_extend.md").read_text(), re.DOTALL)[0]
+EXAMPLE, DCQCN = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto_extend.md").read_text(), re.DOTALL)[:2]
 NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,uplink_bandwidth=100Gbps"
 HEAD = "from commsim.packets.transports.own_controls import Flow, congestion_control\n\n@congestion_control\n"
 TIMELY = """from commsim.packets.transports.own_controls import Flow, congestion_control
@@ -56,6 +56,7 @@ def files(tmp_path, monkeypatch, forgets):
     forgets(CONTROLS)
     (tmp_path / "aimd.py").write_text(EXAMPLE)
     (tmp_path / "idle.py").write_text(IDLE)
+    (tmp_path / "dcqcn.py").write_text(DCQCN)
     return tmp_path
 
 
@@ -81,6 +82,66 @@ def test_a_rate_of_a_file_is_that_of_the_transport_with_the_same_rule(files, con
     assert own.time == pytest.approx(ours.time, rel=1e-9)
     assert own.counters == ours.counters
     assert line.time != pytest.approx(ours.time, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("size", "options"), [("4MiB", {}), ("4MiB", {"loss": 0.01, "pause_at": 0.0}), ("4MiB", {"balancing": "oblivious"})]
+)
+def test_notifications_timers_and_sent_bytes_of_a_file_are_those_of_dcqcn(files, size, options):
+    """DCQCN written as a user would: all packets at the same picoseconds."""
+    own, ours, window = (
+        cs.predict("direct_all_to_all", NETWORK, size, engine="packet", packets=options | {"transport": transport})
+        for transport in (OwnFile("./dcqcn.py"), "dcqcn", "window")
+    )
+    assert (own.time, own.counters) == (ours.time, ours.counters)
+    assert own.counters["marks"] > 1000
+    assert window.time != ours.time
+
+
+@pytest.mark.parametrize("like", ["dcqcn", "dcqcn:notify_every=20us,notify_delay=3us"])
+def test_a_notification_does_not_overtake_the_one_before(files, like):
+    """Where one waits longer in queues than the next: it once made the estimate of congestion grow with time."""
+    (files / "dcqcn.py").write_text(DCQCN.replace('"dcqcn"', repr(like)))
+    own, ours = (
+        cs.predict("direct_all_to_all", NETWORK, "12MiB", engine="packet", packets={"transport": transport})
+        for transport in (OwnFile("./dcqcn.py"), like)
+    )
+    assert own.time == pytest.approx(ours.time, rel=1e-8)  # many rates are sums, which round in other ways in bytes/s
+    assert own.counters == ours.counters
+
+
+TIMERS = """from commsim.packets.transports.own_controls import SENT, TIMER, Flow, congestion_control
+
+
+@congestion_control(paces=True, sent=True)
+def mine(flow: Flow, first: float = 3e-6, second: float = 3e-6, third: float = -1.0):
+    memory = flow["memory"]
+    if flow["event"] == SENT and memory[0] == 0:
+        memory[0], memory[1] = 1, flow["now"]
+        flow["timers"][0], flow["timers"][1] = flow["now"] + first, flow["now"] + second
+        flow["timers"][2] = flow["now"] + third
+    if flow["event"] == TIMER:
+        memory[2] = 10 * memory[2] + flow["timer"] + 1
+        if flow["timer"] == 0 and abs(flow["now"] - memory[1] - first) < 1e-15:
+            memory[3] = 1
+        flow["rate"] = flow["line_rate"] * WANTED
+"""
+
+
+@pytest.mark.parametrize(
+    ("constants", "wanted"),
+    [
+        ("", "(memory[2] == 312) * (memory[3] == 1)"),  # of equal times the lower number first; what is over, at once
+        (":second=1e-6", "(memory[2] == 321) * (memory[3] == 1)"),
+        (":third=1e9", "(memory[2] == 12) * (memory[3] == 1)"),
+    ],
+)
+def test_timers_fire_in_their_order_at_their_times(files, constants, wanted):
+    """The last timer sets the line's rate if all came as wanted; else the message creeps at a thousandth of it."""
+    (files / "mine.py").write_text(TIMERS.replace("WANTED", wanted))
+    question = ("direct_all_to_all", "star:n_hosts=2,bandwidth=100Gbps", "8MiB")
+    result = cs.predict(*question, engine="packet", transport=Spraying(OwnFile(f"./mine.py{constants}")))
+    assert result.time < 3 * 2**22 / 12.5e9  # a packet or two crept meanwhile; all of them take 0.3 s
 
 
 @pytest.mark.parametrize(("set_to", "share"), [("0.0", 1e-3), ("math.nan", 1e-3), ("math.inf", 1.0)])
@@ -118,6 +179,9 @@ def test_a_file_is_executed_only_by_a_flag_or_a_caller(files):
         (HEAD + "def mine(flow: Flow, a: float):\n    pass\n", "./mine.py", r"mine needs a"),
         (HEAD + "def mine(flow: Flow, a: str = 'x'):\n    pass\n", "./mine.py", r"a must be a number"),
         (EXAMPLE, "./mine.py:least=2", r"aimd has no parameter 'least'"),
+        (DCQCN.replace('"dcqcn"', '"dcqnc"'), "./mine.py", r"transport 'dcqnc'.*dcqcn"),
+        (DCQCN.replace('"dcqcn"', '"rccc"'), "./mine.py", r"mine\.py: like='rccc' has no window or rate"),
+        (DCQCN.replace('like="dcqcn", ', ""), "./mine.py", r"mine\.py: sent=True needs a control that sets a rate"),
         (None, "./none.py", r"none\.py"),
     ],
 )

@@ -1,7 +1,8 @@
 """A receiver: what it does with data, whole or trimmed, in whatever order it comes, and what it answers.
 
-It acknowledges every so many bytes, and at once what is marked (but for DCQCN) or asks for it, with the first packet
-that it lacks and a bitmap of 64 others (selective acknowledgement). A trimmed packet is answered with a NACK.
+It acknowledges every so many bytes, and at once what is marked (but where notifications tell of marks) or asks for it,
+with the first packet that it lacks and a bitmap of 64 others (selective acknowledgement). A trimmed packet is answered
+with a NACK.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.packets.codes import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED
+from commsim.packets.codes import ACK, ACK_NOW, CNP, MARKED, NACK, RCCC, RECEIVED, TRIMMED
 from commsim.packets.event_rows import Row
 from commsim.packets.links.port_kernel import answer
 from commsim.packets.links.posting_kernel import take_packet
@@ -35,7 +36,7 @@ def on_arrival(fabric: RunState, p: int, now: int) -> None:
     if not trimmed:
         host["n_got"] += credit
         host["n_marked"] += credit and packet["flags"] & MARKED != 0
-        if rules["transport"] == DCQCN and packet["flags"] & MARKED:
+        if rules["notifies"] and packet["flags"] & MARKED:
             _notify(fabric, p, now)
     if credit:
         ask(fabric, f, packet["amount"], now)
@@ -82,7 +83,7 @@ def _accept(fabric: RunState, p: int, now: int) -> None:
         flow["n_early"] = 0
     counts = rules["counts_packets"]
     due = packet["flags"] & ACK_NOW != 0
-    if rules["transport"] != DCQCN:  # a NIC of RoCE tells of marks by notifications alone
+    if not rules["notifies"]:  # a NIC of RoCE tells of marks by notifications alone
         due |= (flow["received"] == 0 and not counts) or packet["flags"] & MARKED != 0
     due |= number < flow["answer_to"]
     flow["owes"] |= packet["flags"] & ACK_NOW != 0
@@ -104,7 +105,7 @@ def _accept(fabric: RunState, p: int, now: int) -> None:
     else:
         flow["n_early"] += 1
         fabric.state["out_of_order"] += 1
-        due |= rules["on_path"] and rules["transport"] == DCQCN  # a gap in order is a loss: RoCE's NAK
+        due |= rules["on_path"] and rules["notifies"]  # a gap in order is a loss: RoCE's NAK
     if flow["expected"] == flow["n_packets"]:
         flow["received_at"] = now
     if due or flow["unanswered"] >= rules["ack_every"]:

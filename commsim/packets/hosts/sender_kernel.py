@@ -27,9 +27,8 @@ from commsim.packets.links.posting_kernel import take_packet
 from commsim.packets.links.wheel_kernel import schedule
 from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
-from commsim.packets.transports.control_kernel import on_news, pace
+from commsim.packets.transports.control_kernel import on_news, on_notified, pace
 from commsim.packets.transports.credit_kernel import wanted_credit
-from commsim.packets.transports.dcqcn_kernel import on_notified
 from commsim.packets.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
 from commsim.packets.transports.nscc_kernel import measure
 

@@ -111,8 +111,8 @@ def usual_queues(transport: str, fastest: float) -> Fabric:
     Parameters
     ----------
     transport : str
-        Its name. ``dctcp`` marks from a queue of 30 kB per 10 Gbit/s on; ``dcqcn`` marks at random from 5 to 200 kB per
-        40 Gbit/s and pauses; others have queues without end.
+        Name of a transport. ``dctcp`` marks from a queue of 30 kB per 10 Gbit/s on; ``dcqcn`` marks at random from 5 to
+        200 kB per 40 Gbit/s and pauses; others have queues without end.
     fastest : float, bytes/s
         Rate of the network's fastest link.
     """

@@ -9,6 +9,8 @@ from commsim.core.units import Bandwidth, Bytes, Seconds
 from commsim.packets.event_rows import PS
 from commsim.packets.transports.own_controls import Own, address_of
 
+# Share of its link's rate that a message keeps at the least: at a rate of 0 no answer would come to raise it.
+LEAST = 1e-3
 _SHARES = ("load", "shrinking", "most_shrunk", "smoothing", "gain", "begin")
 _MAY_BE_ZERO = ("scaling", "notify_delay", "recovery", "stages")
 
@@ -165,7 +167,8 @@ def check_constants(constants: Constants, name: str) -> None:
 def in_kernel_units(constants: Constants, patched: bool, rtt: float, wire: float, mtu: int) -> dict[str, float]:
     """Turn what a transport was given into the kernels' units; what it was not follows from the network."""
     if isinstance(constants, Own):
-        return {"function": address_of(constants)}
+        least = {} if constants.like else {"least": LEAST * (1.0 / wire)}
+        return {"function": address_of(constants), "hears_sent": constants.sent, **least}
     if isinstance(constants, Swift):
         target, scaling = (0.5 * rtt if time is None else PS * time for time in (constants.target, constants.scaling))
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.packets.codes import DCQCN, DCTCP, HPCC, MARKED, NSCC, OWN, SWIFT, TIMELY
+from commsim.packets.event_rows import NEVER
 from commsim.packets.packet_rows import RunState
 from commsim.packets.rule_kernel import rules_for
 from commsim.packets.transports import (
@@ -15,6 +16,7 @@ from commsim.packets.transports import (
     swift_kernel,
     timely_kernel,
 )
+from commsim.packets.transports.own_controls import ACKED, LOST, SENT
 
 
 @njit_norefcount
@@ -48,7 +50,7 @@ def on_news(fabric: RunState, p: int, delay: float, news: int, now: int) -> None
     elif transport == TIMELY:
         timely_kernel.on_ack(fabric, f, delay + fabric.flow[f]["base_rtt"], news)
     elif transport == OWN:
-        own_kernel.on_ack(fabric, f, marked, delay, news, now)
+        own_kernel.on_event(fabric, f, ACKED, news, delay, marked, now)
 
 
 @njit_norefcount
@@ -62,14 +64,43 @@ def on_trimming(fabric: RunState, f: int, size: int, now: int) -> None:
     elif transport == SWIFT:
         swift_kernel.on_trimmed(fabric, f, now)
     elif transport == OWN:
-        own_kernel.on_trimmed(fabric, f, now)
+        own_kernel.on_event(fabric, f, LOST, 0, 0.0, False, now)
+
+
+@njit_norefcount
+def on_notified(fabric: RunState, f: int, wait: int, now: int) -> None:
+    """Take a notification, which counts when the receiver's NIC would have sent it: `wait` ps later."""
+    flow = fabric.flow[f]
+    _let_happen(fabric, f, now)
+    when = now + wait + rules_for(fabric, f)["notify_delay"]
+    # what is held back is three notifications at most: one is due, and two may be on their way through the NIC; none
+    # overtakes the one before it, though that one waited longer in queues
+    if flow["cut_at"] == NEVER:
+        flow["cut_at"] = when
+    elif flow["next_cut_at"] == NEVER:
+        flow["next_cut_at"] = max(when, flow["cut_at"])
+    else:
+        flow["last_cut_at"] = max(when, flow["next_cut_at"])
+    _let_happen(fabric, f, now)
 
 
 @njit_norefcount
 def pace(fabric: RunState, f: int, size: int, now: int) -> None:
     """Note that a message sends so many bytes: when the next packet may follow."""
     flow = fabric.flow[f]
-    if rules_for(fabric, f)["transport"] == DCQCN:
+    transport = rules_for(fabric, f)["transport"]
+    if transport == DCQCN:
         dcqcn_kernel.on_time(fabric, f, now)
         dcqcn_kernel.on_sent(fabric, f, size)
+    elif transport == OWN:
+        own_kernel.on_event(fabric, f, SENT, size, 0.0, False, now)
     flow["free_at"] = now + int(size / flow["rate"])
+
+
+@njit_norefcount
+def _let_happen(fabric: RunState, f: int, now: int) -> None:
+    """Let happen what was due by now of timers and notifications."""
+    if rules_for(fabric, f)["transport"] == DCQCN:
+        dcqcn_kernel.on_time(fabric, f, now)
+    else:
+        own_kernel.on_time(fabric, f, now)

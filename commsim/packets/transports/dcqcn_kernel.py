@@ -18,22 +18,6 @@ NEARLY = 0.999  # of the link's rate; halving the distance never arrives
 
 
 @njit_norefcount
-def on_notified(fabric: RunState, f: int, wait: int, now: int) -> None:
-    """Take a notification, which counts when the receiver's NIC would have sent it: `wait` ps later."""
-    flow = fabric.flow[f]
-    on_time(fabric, f, now)
-    when = now + wait + rules_for(fabric, f)["notify_delay"]
-    # what is held back is three notifications at most: one is due, and two may be on their way through the NIC
-    if flow["cut_at"] == NEVER:
-        flow["cut_at"] = when
-    elif flow["next_cut_at"] == NEVER:
-        flow["next_cut_at"] = when
-    else:
-        flow["last_cut_at"] = when
-    on_time(fabric, f, now)
-
-
-@njit_norefcount
 def on_time(fabric: RunState, f: int, now: int) -> None:
     """Let happen what was due: rises by time, and cuts."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)

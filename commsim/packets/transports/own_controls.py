@@ -1,5 +1,8 @@
 """Congestion control of a user's file: a function that sets window or rate of a message, which the engine calls.
 
+It is told what happens to the message, one event a call: an answer, a loss, and if it asks for them packets that are
+sent, notifications of marks, and timers of its own.
+
 To add one, write a file with a function decorated by :func:`congestion_control`, and name it, ``--transport FILE.py``;
 or put that file beside this one, and its name is a transport. See ``docs/howto_extend.md``.
 """
@@ -26,21 +29,28 @@ from commsim.core.spec import OWN_FILE, OwnFile, is_own_file, read_arguments
 
 # Numbers of its own that a function may keep for each message, 0 at first.
 N_MEMORY = 8
+N_TIMERS = 4
+# What a function is told of, its `event`.
+ACKED, LOST, NOTIFIED, SENT, TIMER = range(5)
 TOLD_ROW = np.dtype(
     [
-        ("now", np.float64),  # s
+        ("now", np.float64),  # s: of the event
+        ("event", np.int64),  # ACKED, ...
+        ("timer", np.int64),  # which one fires, or -1
         ("delay", np.float64),  # s: that the packet which is answered queued; of a lost one, of the last before it
         ("rtt", np.float64),  # s: with that delay,
         ("base_rtt", np.float64),  # and without any
         ("acked", np.float64),  # bytes that arrived since the last answer
         ("marked", np.float64),  # 1 if a switch marked the packet
         ("lost", np.float64),  # 1 if it was lost or trimmed
+        ("sent", np.float64),  # bytes on the wire of the packet that is being sent
         ("in_flight", np.float64),  # bytes
         ("packet", np.float64),  # bytes on the wire of a full packet, the least window
         ("line_rate", np.float64),  # bytes/s: of the hosts' links
         ("window", np.float64),  # bytes: what the function sets,
         ("rate", np.float64),  # bytes/s: or this, where it paces
         ("memory", np.float64, (N_MEMORY,)),
+        ("timers", np.float64, (N_TIMERS,)),  # s: when each fires, infinity for never; the function sets them
     ],
     align=True,
 )
@@ -65,22 +75,24 @@ class Own:
         In the order of its parameters.
     path : Path
         Its file, for messages.
-    paces : bool
-        Whether it sets a rate.
+    paces, sent, like
+        Same as in :func:`congestion_control`.
     """
 
     function: Control
     constants: tuple[float, ...]
     path: Path
     paces: bool = False
+    sent: bool = False
+    like: str = ""
 
 
 @overload
 def congestion_control(function: Control) -> Control: ...
 @overload
-def congestion_control(*, paces: bool) -> Callable[[Control], Control]: ...
+def congestion_control(*, paces: bool = ..., sent: bool = ..., like: str = ...) -> Callable[[Control], Control]: ...
 def congestion_control(
-    function: Control | None = None, *, paces: bool = False
+    function: Control | None = None, *, paces: bool = False, sent: bool = False, like: str = ""
 ) -> Control | Callable[[Control], Control]:
     """Register a function that sets the window of a message, or its rate, under its own name.
 
@@ -91,14 +103,18 @@ def congestion_control(
         parameters are constants, which have annotations. Numba compiles it: arithmetic, ``if``, loops, ``math``.
     paces : bool
         Whether it sets ``flow["rate"]``: a message then begins at the rate of its host's link, without a window.
+    sent : bool
+        Whether it is told of each packet that the message sends, before that goes.
+    like : str
+        Built-in transport that all else is as in, ``NAME:key=value,...``: whether a rate is set, acknowledgements,
+        usual queues and paths. Of ``dcqcn``, notifications that the receiver's NIC sends of marks.
     """
-    if function is None:
-        return functools.partial(_register, paces=paces)
-    return _register(function, paces=paces)
+    register = functools.partial(_register, paces=paces, sent=sent, like=like)
+    return register if function is None else register(function)
 
 
-def _register(function: Control, *, paces: bool) -> Control:
-    CONTROLS.add(function, paces=paces)
+def _register(function: Control, **metadata: bool | str) -> Control:
+    CONTROLS.add(function, **metadata)
     return function
 
 
@@ -131,7 +147,7 @@ def _read(text: str, _state: tuple[str, int, int] | None) -> Own:
     if wrong := [name for name, value in zip(names, constants, strict=True) if not isinstance(value, int | float)]:
         raise InputError(f"{text}: {wrong[0]} must be a number")
     function = inspect.unwrap(entry.build)
-    return Own(function, tuple(map(float, constants)), Path(function.__code__.co_filename), entry.metadata["paces"])
+    return Own(function, tuple(map(float, constants)), Path(function.__code__.co_filename), **entry.metadata)
 
 
 @functools.lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from commsim.core.network import Network
 from commsim.packets.codes import HPCC, WINDOW
 from commsim.packets.event_rows import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.packets.links.equal_cost_links import EqualCostWays
-from commsim.packets.transports.control_constants import in_kernel_units
+from commsim.packets.transports.control_constants import NoConstants, in_kernel_units
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
 from commsim.routing.network_metrics import fabric_oversubscription
 
@@ -72,6 +72,7 @@ RULES_ROW = np.dtype(
         ("segment", np.int64),  # bytes between two looks at the round trip
         ("patched", np.bool_),
         # DCQCN
+        ("notifies", np.bool_),  # a receiver tells of marks by notifications
         ("gain", np.float64),
         ("notify_every", np.int64),  # ps
         ("notify_delay", np.int64),
@@ -81,7 +82,8 @@ RULES_ROW = np.dtype(
         ("recovery", np.int64),
         ("fast_step", np.float64),  # bytes/ps
         ("least", np.float64),
-        ("function", np.int64),  # address of a user's
+        ("function", np.int64),  # address of a user's,
+        ("hears_sent", np.bool_),  # which is told of what is sent, too
     ]
 )
 
@@ -153,7 +155,8 @@ def rules_of(network: Network, ways: EqualCostWays, spraying: Spraying, *, flaps
         "most_marked": marks[2] if len(marks) > 2 else 1.0,
         "n_notes": ways.n_hops - 1 if rules.kind == HPCC else 0,
         **{name: getattr(spraying, name) for name in ("entropies", "trims", "on_path", "header", "choices")},
-        **{name: getattr(rules, name) for name in ("marks_last", "paces", "patched")},
+        **{name: getattr(rules, name) for name in ("marks_last", "paces", "patched", "notifies")},
+        **in_kernel_units(rules.like or NoConstants(), rules.patched, rtt, wire, mtu),
         **in_kernel_units(constants, rules.patched, rtt, wire, mtu),
     }
 

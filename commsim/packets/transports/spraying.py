@@ -213,7 +213,7 @@ def usual_path(
     **queues
         What differs: fields of :class:`commsim.packets.links.queues.Fabric`.
     """
-    usual = usual_queues(transport.split(":")[0], float(network.bandwidth.max(initial=1.0)))
+    usual = usual_queues(transport_of(transport)[0].queues, float(network.bandwidth.max(initial=1.0)))
     if usual.pause_at and "pause_at" not in queues:
         usual = pauses_in_time(usual, network, queues.get("buffer"))
     fabric = dataclasses.replace(usual, **queues)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError, unknown_name
@@ -60,6 +61,12 @@ class Transport:
         Whether a window bounds what a message has under way.
     grows : bool
         Whether its window may grow above its first one, as far as the network lets it.
+    notifies : bool
+        Whether the receiver's NIC tells of marks by notifications.
+    queues : str
+        Name of the transport whose usual queues it has, in ``packets.links.queues``.
+    like : Constants or None
+        Constants of the transport that a user's function is like in all else.
     patched : bool
         Whether TIMELY is the patched one.
     red : (float, float, float), s, s, share
@@ -81,6 +88,9 @@ class Transport:
     paces: bool = False
     has_window: bool = True
     grows: bool = False
+    notifies: bool = False
+    queues: str = ""
+    like: Constants | None = None
     patched: bool = False
     red: tuple[float, float, float] | None = None
     depth: float = 0.0
@@ -91,17 +101,16 @@ TRANSPORTS = {
     "rccc": Transport(codes.RCCC, ack_every=16384, marks_last=False, narrows=True),
     "eqds": Transport(codes.RCCC, ack_every=16384, marks_last=False),
     "ndp": Transport(codes.RCCC, marks_last=False, per_pull=1, share=1.0),
-    "dctcp": Transport(codes.DCTCP, usual_path=True, grows=True),
+    "dctcp": Transport(codes.DCTCP, usual_path=True, grows=True, queues="dctcp"),
     "swift": Transport(codes.SWIFT, constants=Swift, grows=True),
     "hpcc": Transport(codes.HPCC, constants=Hpcc, one_path=True, paces=True),
     "timely": Transport(codes.TIMELY, constants=Timely, paces=True, has_window=False),
     "patched_timely": Transport(codes.TIMELY, constants=Timely, paces=True, has_window=False, patched=True),
     "dcqcn": Transport(codes.DCQCN, ack_packets=ROCE_ACKS, constants=Dcqcn, usual_path=True, paces=True,
-                       has_window=False, red=_RED, depth=DCQCN_PAUSE / DCQCN_RATE),
+                       has_window=False, notifies=True, queues="dcqcn", red=_RED, depth=DCQCN_PAUSE / DCQCN_RATE),
     "window": Transport(codes.WINDOW, usual_path=True),
 }  # fmt: skip
-_OWN = Transport(codes.OWN, constants=Own, grows=True)
-_OWN_RATE = Transport(codes.OWN, constants=Own, grows=True, paces=True, has_window=False)
+_OWN = Transport(codes.OWN, grows=True)
 
 
 def transport_of(text: str) -> tuple[Transport, Constants]:
@@ -119,7 +128,7 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     """
     name, raw = ("", {}) if is_own_file(text) else split_spec(text)
     if name not in TRANSPORTS and (own := own_control(text)):
-        return (_OWN_RATE if own.paces else _OWN), own
+        return _own_transport(own), own
     if name not in TRANSPORTS:
         raise unknown_name("transport", name, (*TRANSPORTS, *CONTROLS))
     build = TRANSPORTS[name].constants
@@ -128,3 +137,17 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     constants = build(**read_arguments(build, raw, name=name))
     check_constants(constants, name)
     return TRANSPORTS[name], constants
+
+
+def _own_transport(own: Own) -> Transport:
+    """Return what tells a user's control from another: what it says, and all else of the transport that it is like."""
+    if own.like and split_spec(own.like)[0] not in TRANSPORTS:
+        raise unknown_name("transport", split_spec(own.like)[0], TRANSPORTS)
+    rules, constants = transport_of(own.like) if own.like else (_OWN, NoConstants())
+    if rules.kind in (codes.RCCC, codes.WINDOW, codes.HPCC):
+        raise InputError(f"{own.path}: like={own.like!r} has no window or rate that marks and acknowledgements set")
+    paces = rules.paces or own.paces
+    if own.sent and not paces:
+        raise InputError(f"{own.path}: sent=True needs a control that sets a rate, by paces=True or by what it is like")
+    has_window = rules.has_window and not own.paces
+    return dataclasses.replace(rules, kind=codes.OWN, constants=Own, like=constants, paces=paces, has_window=has_window)
