@@ -11,7 +11,7 @@ from commsim.core.operations import operation as known_operation
 from commsim.extensions import found_at
 
 from .log_health import LogHealth
-from .logs.log_formats import LOG_FORMATS, NCCL_TESTS
+from .logs.log_formats import NCCL_TESTS, log_format_in
 from .measurement import MAX_BYTES, Measurement, ReadingContext
 
 Reader = Callable[[Path, ReadingContext], Sequence[Measurement]]
@@ -36,9 +36,9 @@ def read_measured(
     """Read measurements, of whichever known form they are.
 
     Known are: the table of nccl-tests (and of ``commsim run``) and its JSON (``-J``), tables of the OSU
-    micro-benchmarks, of the Intel MPI Benchmarks and of ucc_perftest, CSV with bytes and times, JSON and Parquet of
-    commsim, NCCL inspector's JSON lines, PyTorch's flight recorder (JSON or pickle) and Kineto's traces. Any of them
-    may be packed with gzip.
+    micro-benchmarks, of the Intel MPI Benchmarks, of ucc_perftest, of perftest and of PyTorch's benchmarks, CSV with
+    bytes and times, JSON and Parquet of commsim, NCCL inspector's JSON lines, PyTorch's flight recorder (JSON or
+    pickle) and Kineto's traces. Any of them may be packed with gzip.
 
     Parameters
     ----------
@@ -106,6 +106,5 @@ def _reader(path: Path) -> Reader:
 
     if is_csv_table(head):
         return read_csv_table
-    found = next((one for one in LOG_FORMATS if one is not NCCL_TESTS and one.is_in(head)), NCCL_TESTS)
-    reader: Reader = found_at(found.reader)
+    reader: Reader = found_at((log_format_in(head) or NCCL_TESTS).reader)
     return reader

@@ -42,8 +42,8 @@ _OPERATIONS = {
     "multi": ("send_recv", False),
 }  # fmt: skip
 # Messages that do not wait for each other, and how many ways the printed rate adds up.
-_STREAMS = {"bandwidth": 1, "bi-directional bandwidth": 2, "multiple bandwidth / message rate": 1}
-_STREAM = "stream"
+_WAYS = {"bandwidth": 1, "bi-directional bandwidth": 2, "multiple bandwidth / message rate": 1}
+STREAM = "stream"
 _TIMES = ("pure comm.", "avg latency", "latency", "overall")
 _RATES = ("bandwidth", "mb/s")
 _UNITS = ("us", "MB/s", "%", "Messages/s")
@@ -81,7 +81,7 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
             check_count(path, len(rows))
         else:
             context.health.hear(number, line)
-    rows = rows if context.streams else _without_streams(rows, path, context)
+    rows = rows if context.streams else without_streams(rows, path, context)
     if broken:
         rows_of = count_text(len(broken), "row")
         context.health.dropped += broken
@@ -89,10 +89,10 @@ def read_osu(path: Path, context: ReadingContext) -> list[Measurement]:
     return rows
 
 
-def _without_streams(rows: list[Measurement], path: Path, context: ReadingContext) -> list[Measurement]:
+def without_streams(rows: list[Measurement], path: Path, context: ReadingContext) -> list[Measurement]:
     """Leave out rates of messages that do not wait for each other, at sizes up to which the file has latencies too."""
-    waits = [row.size for row in rows if row.operation == "send_recv" and row.algorithm != _STREAM]
-    left = [row for row in rows if row.algorithm != _STREAM or row.size > max(waits, default=-1.0)]
+    waits = [row.size for row in rows if row.operation == "send_recv" and row.algorithm != STREAM]
+    left = [row for row in rows if row.algorithm != STREAM or row.size > max(waits, default=-1.0)]
     if len(left) < len(rows):
         context.notes.append(
             f"{path}: left out: {count_text(len(rows) - len(left), 'row')} of bandwidth, up to the largest size of the "
@@ -136,12 +136,12 @@ def _numbers(columns: list[str], cells: list[str]) -> dict[str, str] | None:
 def _row(
     name: str, pairs: int, first: str, cells: dict[str, str], number: int, path: Path, context: ReadingContext
 ) -> Measurement:
-    if name in _STREAMS:
+    if name in _WAYS:
         printed = next((cells[column] for column in _RATES if column in cells), "0")
-        size, rate = float(cells[first]), float(printed) * 1e6 / (_STREAMS[name] * pairs)
+        size, rate = float(cells[first]), float(printed) * 1e6 / (_WAYS[name] * pairs)
         if not rate:
             raise InputError(f"{path}, line {number}: a rate must be more than 0, got 0")
-        return Measurement("send_recv", size, size / rate, 2, _STREAM, source=str(path), line=number)
+        return Measurement("send_recv", size, size / rate, 2, STREAM, source=str(path), line=number)
     known = name if name in _OPERATIONS else name.removeprefix("i")  # Iallreduce does not wait
     if known not in _OPERATIONS:
         raise InputError(f"{path}, line {number}: the benchmark {name!r} is not known; known: {_known_text()}")
@@ -164,4 +164,4 @@ def _row(
 
 
 def _known_text() -> str:
-    return ", ".join(sorted({*_OPERATIONS, *_STREAMS} - {""}))
+    return ", ".join(sorted({*_OPERATIONS, *_WAYS} - {""}))

@@ -16,7 +16,7 @@ from commsim.core.spec import read_arguments, split_file
 from .fabrics.cable_list import is_cable_list
 from .fabrics.fabric_files import FABRICS, read_fabric
 from .htsim_topology import is_htsim
-from .logs.log_formats import LOG_FORMATS
+from .logs.log_formats import log_format_in
 from .logs.log_lines import lines_of_log
 from .markup import outermost_tag
 
@@ -44,6 +44,7 @@ _OTHERS: dict[str, tuple[str, str]] = {
         "ibnetdiscover's list of nodes, without cables", "nothing: print it without -l"),
     r"^LLDP neighbors:|^lldp\.[^.\s]+\.[\w.-]+=": (
         "LLDP's neighbours as text", "nothing: print them with lldpcli -f json show neighbors"),
+    r"^Matching lldp records": ("NetQ's neighbours as text", "nothing: print them with netq show lldp json"),
     r"^apiVersion:[ \t]*[\"']?kueue": (
         "a file of Kueue's objects, which name labels of nodes and no node",
         "nothing; the nodes are (kubectl get nodes -o json), by commsim place import"),
@@ -163,7 +164,7 @@ def _of_text(head: str) -> tuple[str, str]:
     for name, is_one in _TEXTS.items():
         if is_one(head):
             return name, ""
-    if log := next((one for one in LOG_FORMATS if one.is_in(head.encode())), None):
+    if log := log_format_in(head.encode()):
         return "", f"this is {log.what}; it is read by: commsim compare FILE"
     for pattern, (what, command) in _OTHERS.items():
         if re.search(pattern, head, re.MULTILINE):

@@ -58,4 +58,19 @@ LOG_FORMATS = (
         "ucc_perftest", "a table of ucc_perftest", (("Collective:", "Time, us"),),
         r"Collective:[ \t]", "commsim.formats.mpi_tables:read_mpi_tables",
     ),
+    LogFormat(
+        "perftest", "a table of perftest (ib_write_bw)", (("#bytes", "#iterations"),),
+        r"#bytes[ \t]{1,40}#iterations", "commsim.formats.logs.perftest:read_perftest",
+    ),
+    LogFormat(
+        "PyTorch's benchmarks", "a table of a benchmark of PyTorch's collectives",
+        (("size(MB)", "avgbw(GB/sec)"), ("| payload |", "algbw"), ("average bandwidth of all_reduce",)),
+        r"size\(MB\)[ \t]|\|[ \t]payload[ \t]", "commsim.formats.logs.torch_tables:read_torch_tables",
+    ),
 )  # fmt: skip
+
+
+def log_format_in(head: bytes) -> LogFormat | None:
+    """Return the format of a log by its beginning; nccl-tests comes last, since others print its columns."""
+    others = (one for one in LOG_FORMATS if one is not NCCL_TESTS)
+    return next((one for one in (*others, NCCL_TESTS) if one.is_in(head)), None)
