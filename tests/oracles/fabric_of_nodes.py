@@ -176,3 +176,10 @@ def netbox_json(fabric: Fabric) -> str:
         for i, (a, b, *_) in enumerate(fabric.cables)
     ]
     return json.dumps({"count": len(rows), "results": rows})
+
+
+def netq_json(fabric: Fabric) -> str:
+    """Return a row for each end of a cable, as a database of LLDP has them."""
+    names = ("hostname", "ifname", "peer_hostname", "peer_ifname")
+    ends = [pair for a, b, *_ in fabric.cables for pair in ((a, b), (b, a))]
+    return json.dumps({"lldp": [dict(zip(names, (*near, *far), strict=True)) for near, far in ends]})

@@ -18,6 +18,7 @@ from .cabled_network import FabricOptions, network_of_cables
 from .cabling import Cabling
 from .discovered import is_ibnetdiscover, read_ibnetdiscover
 from .link_info import is_iblinkinfo, read_iblinkinfo
+from .neighbour_rows import is_neighbour_rows, read_neighbour_rows
 from .neighbours import is_lldp, read_lldp
 from .netbox import is_netbox, read_netbox
 from .port_report import is_port_report, read_port_report
@@ -54,6 +55,9 @@ FABRICS = {
     "ibnetdiscover": FabricFormat("output of ibnetdiscover", read_ibnetdiscover, is_ibnetdiscover),
     "ibnetdiscover-ports": FabricFormat("output of ibnetdiscover -p", read_port_report, is_port_report),
     "iblinkinfo": FabricFormat("output of iblinkinfo", read_iblinkinfo, is_iblinkinfo),
+    "netq": FabricFormat(
+        "netq show lldp json: a row for each port (SuzieQ's too)", read_neighbour_rows, is_tree=is_neighbour_rows
+    ),
     "lldp": FabricFormat(
         "lldpcli -f json show neighbors: NODE.json, a folder of these, or an object by node", read_lldp, is_tree=is_lldp
     ),

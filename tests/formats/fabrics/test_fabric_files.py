@@ -1,6 +1,7 @@
 """One cluster as each tool prints it is one network; what is down or slow in it is found."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import fabric_of_nodes as made
@@ -12,7 +13,7 @@ from commsim.core.network import Network
 from commsim.formats.recognise import network_of_file
 from commsim.prediction.inputs import load_network
 
-FORMS = ("csv", "ibnetdiscover", "ports", "iblinkinfo", "lldp", "netbox")
+FORMS = ("csv", "ibnetdiscover", "ports", "iblinkinfo", "lldp", "netbox", "netq")
 
 
 def written(fabric: made.Fabric, form: str, folder: Path) -> str:
@@ -21,10 +22,10 @@ def written(fabric: made.Fabric, form: str, folder: Path) -> str:
     name, text = {
         "csv": ("cables.csv", made.csv), "ibnetdiscover": ("fabric.txt", made.ibnetdiscover),
         "ports": ("ports.out", made.port_report), "iblinkinfo": ("links.out", made.iblinkinfo),
-        "netbox": ("cables.json", made.netbox_json),
+        "netbox": ("cables.json", made.netbox_json), "netq": ("neighbours.json", made.netq_json),
     }[form]  # fmt: skip
     (folder / name).write_text(text(fabric))
-    return str(folder / name) + (":rate=400Gbps" if form == "netbox" else "")
+    return str(folder / name) + (":rate=400Gbps" if form in ("netbox", "netq") else "")
 
 
 def read(fabric: made.Fabric, form: str, folder: Path) -> Network:
@@ -47,6 +48,20 @@ def test_sixty_four_nodes_are_one_network_in_every_form(form: str, tmp_path: Pat
     as_csv = read(fabric, "csv", tmp_path)
     assert as_csv.n_nodes == 512 + 16 + 4
     assert plain(read(fabric, form, tmp_path)) == plain(as_csv)
+
+
+@pytest.mark.parametrize("names", [("hostname", "ifname", "peerHostname", "peerIfname"),
+                                   ("Hostname", "Interface", "Peer Hostname", "Peer Interface")])  # fmt: skip
+def test_rows_of_neighbours_may_have_other_names(names: tuple[str, ...], tmp_path: Path) -> None:
+    rows = [dict(zip(names, ("leaf1", f"swp{i}", f"node{i}", "eth0"), strict=True)) for i in range(4)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    network = network_of_file(f"{tmp_path / 'rows.json'}:rate=100Gbps")
+    assert network is not None
+    assert (network.n_nodes, network.n_links) == (5, 8)
+    rows[2].pop(names[3])
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    with pytest.raises(InputError, match="row 3: lacks far_port"):
+        network_of_file(f"{tmp_path / 'rows.json'}:rate=100Gbps")
 
 
 def test_one_cluster_in_two_forms_takes_the_same_time(tmp_path: Path) -> None:
