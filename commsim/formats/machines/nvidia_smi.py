@@ -61,6 +61,10 @@ class _Matrix:
         own = [self.affinity[i][2] for i in self.gpus if len(self.affinity[i]) == _COLUMNS]
         return bool(own) and all(is_whole(text) for text in own)
 
+    def is_same(self, other: _Matrix) -> bool:
+        """Whether both say the same of the same devices, such as those of two machines of one kind."""
+        return self.kinds == other.kinds and self.relation == other.relation
+
     def pairs(self) -> Iterable[tuple[int, int, str]]:
         return ((a, b, self.relation[a][b]) for a, b in itertools.combinations(range(len(self.names)), 2))
 
@@ -152,7 +156,8 @@ def read_nvidia_smi(
     Raises
     ------
     InputError
-        Without a matrix, or if a cell is not known, or two cells contradict each other; names the line.
+        Without a matrix, or with several that differ, or if a cell is not known, or two cells contradict each other;
+        names the line.
     """
     matrix = _read_matrix(path)
     islands = _islands(matrix)
@@ -235,9 +240,19 @@ def _read_matrix(path: str | Path) -> _Matrix:
         if re.search(pattern, text, re.MULTILINE):
             raise InputError(f"{path}: is {what}")
     lines = [_RULE.sub("", line.replace("|", " ")) for line in "".join(lines_of_log(text)).splitlines()]
-    header = next((n for n, line in enumerate(lines) if _is_header(line.split())), None)
-    if header is None:
+    headers = [n for n, line in enumerate(lines) if _is_header(line.split())]
+    if not headers:
         raise InputError(f"{path}: no matrix of nvidia-smi topo -m: no line names its columns, beginning with GPU0")
+    first = _matrix_below(path, lines, headers[0])
+    for header in headers[1:]:
+        if _DEVICE.fullmatch((*lines[header].split(), "")[1]) and not first.is_same(_matrix_below(path, lines, header)):
+            raise InputError(f"{path}: the matrix from line {header + 1} on is of another machine than that from line "
+                             f"{headers[0] + 1} on: give each a file of its own")  # fmt: skip
+    return first
+
+
+def _matrix_below(path: str | Path, lines: list[str], header: int) -> _Matrix:
+    """Read the matrix whose columns a line names."""
     names = list(itertools.takewhile(_DEVICE.fullmatch, lines[header].split()))
     rows: dict[str, tuple[int, list[str]]] = {}
     end = len(lines)

@@ -107,6 +107,13 @@ def test_rows_of_nics_may_be_left_out_since_columns_say_the_same(tmp_path):
         read(tmp_path, "\n".join(line for line in BOX.splitlines() if not line.startswith("GPU3")))
 
 
+def test_two_machines_in_one_paste_are_read_only_if_they_are_alike(tmp_path):
+    other = BOX.replace("NV12", "NV18").replace("mlx5_0", "mlx5_4")
+    assert _same(read(tmp_path, f"node1:\n{BOX}\nnode2:\n{BOX}\nGPU0 NVIDIA A100\n"), read(tmp_path, BOX))
+    with pytest.raises(InputError, match="the matrix from line 22 on is of another machine than that from line 3 on"):
+        read(tmp_path, f"node1:\n{BOX}\nnode2:\n{other}")
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
