@@ -1,6 +1,7 @@
 """Faults drawn from the model, with noise: how often each is found again, and how often nothing could find it.
 
-A fault is drawn by its likelihood beforehand: a machine, a cause, one of its forms. Another cause may have the same
+A fault is drawn by its likelihood beforehand: a machine, a cause, one of its forms, which brings the spread of its rows
+that it is told by (congestion is unsteady). Another cause may have the same
 times at every size, which no reading of the times tells from it: the share of draws without such a twin bounds what can
 be found. Of those the answer is "nothing distinguishes", and it is counted how often the cause is among those named.
 
@@ -14,6 +15,7 @@ and that no table is healthy takes the cause with the largest probability. Of a 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -106,7 +108,7 @@ def draw(
     machines : sequence of str
         Topologies that are drawn from.
     noise : float
-        Standard deviation of the logarithm of each time.
+        Standard deviation of the logarithm of each time, beside that of the fault itself.
     part : float
         Part of the model's errors that is believed: the drawn times have none.
     """
@@ -115,7 +117,7 @@ def draw(
     for _ in range(n):
         place = places[random.integers(len(places))]
         fault = _drawn(place, random)
-        times = fault.times * np.exp(random.normal(0, noise, len(SIZES)))
+        times = fault.times * np.exp(random.normal(0, _noise(fault, noise), len(SIZES)))
         whole = np.ones(len(SIZES), np.bool_)
         rows = Rows(np.array(SIZES), times, whole, ~whole)
         causes = rank_causes(place.ground, rows, place.error, every=place.every)
@@ -159,13 +161,24 @@ def _drawn(place: _Place, random: np.random.Generator) -> FaultTimes:
     return own[random.choice(len(own), p=weights / weights.sum())]
 
 
+def _noise(one: FaultTimes, noise: float) -> float:
+    """Return the spread of a drawn row: what is common to all, and what the fault itself brings, as congestion does."""
+    return math.hypot(noise, one.fault.noise if one.fault else 0.0)
+
+
+def _log_of(times: NDArray[np.float64], one: FaultTimes, noise: float) -> float:
+    """Return the logarithm of the density of drawn times, but for what all faults have in common."""
+    spread = _noise(one, noise)
+    return -float(((np.log(times / one.times) / spread) ** 2).sum()) / 2 - len(times) * math.log(spread)
+
+
 def _best(place: _Place, times: NDArray[np.float64], noise: float) -> tuple[str, float]:
     """Return the most probable cause of drawn times, and how probable it is, for one who knows how they are drawn."""
     logs = dict[str, float]()
     for label in {one.label for one in place.drawn_from}:
         own = [one for one in place.drawn_from if one.label == label]
         prior = weight_on(place.ground, label) / sum(one.weight for one in own)
-        terms = [np.log(prior * one.weight) - (np.log(times / one.times) ** 2).sum() / 2 / noise**2 for one in own]
+        terms = [np.log(prior * one.weight) + _log_of(times, one, noise) for one in own]
         logs[label] = float(np.logaddexp.reduce(terms))
     first = max(logs, key=lambda label: logs[label])
     return first, float(np.exp(logs[first] - np.logaddexp.reduce([*logs.values()])))

@@ -28,6 +28,8 @@ AGAIN = 0.03
 VAGUE = 0.12
 # A row that lies farther than this from five with it in their middle is taken to be disturbed by that much.
 DISTURBED, WINDOW = 0.25, 2
+# Part of the rows of healthy public tables that are (50 of 2,006): many are a sign of a fabric that others share.
+OFTEN_DISTURBED = 0.025
 # What is doubted of a fault's effect is itself known badly: parts of the stated doubt, each as likely. A machine that
 # the model knows well has its faults' effects as predicted.
 DOUBTS = (1.0, 0.1)
@@ -63,12 +65,14 @@ def log_likelihood(
     """
     residual = np.log(rows.times / predicted) - [error.of(size).middle for size in rows.sizes]
     doubt, noise = (0.0, 0.0) if fault is None else (fault.doubt, fault.noise)
+    disturbed = np.where(rows.slow & (noise > 0), 0.0, disturbed)  # an unsteady fabric is what disturbs them
     fixed = np.diag(disturbed**2 + noise**2 * rows.slow)
     # What is known of the fault's effect: half of it one factor, half of it by size.
     doubted = np.outer(effect, effect) * doubt**2 * (0.5 + 0.5 * _alike(rows, error))
     kept = KEPT if fault is not None and fault.other_way else 1.0
     parts = DOUBTS if doubt else (1.0,)
-    return _log_of(rows, residual, error, [fixed + part**2 * doubted for part in parts], kept)
+    happened = 0.0 if noise else _log_of_disturbances(rows, disturbed)
+    return _log_of(rows, residual, error, [fixed + part**2 * doubted for part in parts], kept) + happened
 
 
 def log_of_none(
@@ -87,7 +91,13 @@ def log_of_none(
     both = np.outer(rows.slow, rows.slow)
     fixed = both * (ANY_FACTOR**2 + ANY_SHAPE**2 * _alike(rows, error))
     fixed += np.diag(disturbed**2 + ANY_ROW**2 * rows.slow)
-    return _log_of(rows, residual, error, [fixed])
+    return _log_of(rows, residual, error, [fixed]) + _log_of_disturbances(rows, disturbed)
+
+
+def _log_of_disturbances(rows: Rows, disturbed: NDArray[np.float64]) -> float:
+    """Return the logarithm of how likely it is that just these rows of the slow table are disturbed."""
+    n = int((disturbed[rows.slow] > 0).sum())
+    return n * math.log(OFTEN_DISTURBED) + (int(rows.slow.sum()) - n) * math.log1p(-OFTEN_DISTURBED)
 
 
 def _log_of(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from commsim.diagnosis.causes.fault import Fault
 from commsim.diagnosis.causes.likelihood import disturbances, log_densities, log_likelihood
 from commsim.diagnosis.causes.rows import Rows
 from commsim.nccl.error_model import error_model
@@ -78,3 +79,28 @@ def test_residuals_of_any_size_have_a_density():
     sizes, slow = 2.0 ** np.arange(10, 34), np.ones(24, np.bool_)
     table, error = Rows(sizes, np.full(24, 1e100), slow, ~slow), error_model("machine", 1)
     assert np.isfinite(log_likelihood(table, np.full(24, 1e-100), error, np.zeros(24), None, np.zeros(24)))
+
+
+def _congested(noise):
+    """Return the fault that makes rows unsteady, the odds of a steady one, with rows that are as noisy as is said."""
+    sizes = 2.0 ** np.arange(10, 34)
+    whole, slow, error = 1e-5 + sizes / 1e11, np.ones(24, np.bool_), error_model("infiniband", 4)
+    times = whole * np.exp(noise * np.random.default_rng(5).normal(size=24) + [error.of(size).middle for size in sizes])
+    table = Rows(sizes, times, slow, ~slow)
+    disturbed, none = disturbances(table, whole), np.zeros(24)
+    unsteady, steady = (Fault("", "", None, noise=spread) for spread in (0.3, 0.0))
+    logs = [log_likelihood(table, whole, error, none, one, disturbed) for one in (unsteady, steady)]
+    return logs[0] - logs[1], int((disturbed > 0).sum())
+
+
+def test_many_disturbed_rows_are_a_sign_of_an_unsteady_fabric():
+    """Each alone is explained by what disturbed it, but of healthy tables 2.5 % of the rows are, not a third."""
+    odds, n = _congested(0.35)
+    assert n >= 6
+    assert odds > 5
+
+
+def test_a_steady_table_is_none_of_an_unsteady_fabric():
+    odds, n = _congested(0.05)
+    assert n == 0
+    assert odds < -5
