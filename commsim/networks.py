@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from commsim.core.errors import wrong_kind
 from commsim.core.files.placement_file import read_placement as placement_in
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.placement import place as place_ranks
 from commsim.core.schedule import Schedule
 from commsim.prediction.build import prepare as prepare_plan
@@ -75,7 +75,7 @@ def with_faults(network: NetworkLike, *, fail: Sequence[str] = (), scale: Sequen
     return faulty(network_of(network), fail, scale, seed)[0]
 
 
-def place(network: NetworkLike, n_ranks: int, strategy: str = "packed", seed: int = 0) -> Placement:
+def place(network: NetworkLike, n_ranks: int, strategy: str = PACKED, seed: int = 0) -> Placement:
     """Put ranks on a network's endpoints, as :func:`commsim.core.placement.place` does; any kind of network."""
     return place_ranks(network_of(network), n_ranks, strategy, seed)
 

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.opening import path_of
+from commsim.core.placement import PACKED
 from commsim.core.result import Result
 from commsim.pages.page.write import check_page, write_page
 from commsim.pages.repeated_runs import repeated_all, with_runs
@@ -45,7 +46,7 @@ def advise_for(
     n_servers: int | None = None,
     lossy: bool = False,
     programmable: bool = False,
-    placement: str = "packed",
+    placement: str = PACKED,
     routing: str | None = None,
     seed: int = 0,
     hashes: int | None = None,

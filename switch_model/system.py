@@ -12,6 +12,7 @@ ARITHMETICS = ("wrap", "saturate", "float")
 QUANTIZERS = ("block_exponent", "fixed", "none")
 DEDICATED, COLOCATED = "dedicated", "colocated"
 HOSTS = ("", DEDICATED, COLOCATED)
+N_WORKERS = 8  # of a job, where nothing else is said
 MAX_VALUE = 1 << 20  # of anything that is counted: far beyond any switch, and tables of it fit into memory
 
 

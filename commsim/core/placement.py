@@ -22,6 +22,7 @@ from .value import Value, freeze
 if TYPE_CHECKING:
     from .pinned_routes import PinnedRoutes
 
+PACKED = "packed"  # the placement where none is given
 # How jobs, and the ranks of one collective, are placed.
 STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry(
     "placement strategy", lambda: house().services["placement strategies"]
@@ -95,7 +96,7 @@ def joined(placements: Sequence[Placement]) -> Placement:
     return Placement(np.concatenate([p.nodes for p in placements]), routes)
 
 
-def place(network: Network, n_ranks: int, strategy: str = "packed", seed: int = 0) -> Placement:
+def place(network: Network, n_ranks: int, strategy: str = PACKED, seed: int = 0) -> Placement:
     """Put ranks on the network's endpoints by a named strategy.
 
     Parameters

@@ -15,12 +15,13 @@ from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.files.socket_folders import socket_folder
 from commsim.core.network import Network
+from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.core.spec import as_number
 from commsim.core.units import count_text, format_time, parse_size
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import texts
-from commsim.prediction.inputs import PACKED, load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
@@ -42,6 +43,8 @@ from .traffic.network_traffic import EmulatedTraffic
 EAGER = "64KiB"
 # Most ranks that are processes unless threads are asked for.
 MOST_PROCESSES = 16
+COMPUTE = "none"
+# The first of each is the default.
 RANKS_AS, LEAVES, DATAS = ("auto", "threads", "processes"), ("together", "own"), ("real", "none")
 __all__ = ["DATAS", "EAGER", "LEAVES", "RANKS_AS", "Emulation", "emulate"]
 
@@ -114,13 +117,13 @@ def emulate(
     *,
     library: str | None = None,
     algorithm: Sequence[str] = (),
-    compute: str = "none",
+    compute: str = COMPUTE,
     eager: float | str = EAGER,
-    leave: str = "together",
-    data: str = "real",
-    ranks_as: str = "auto",
+    leave: str = LEAVES[0],
+    data: str = DATAS[0],
+    ranks_as: str = RANKS_AS[0],
     records: bool = False,
-    clock: str = "virtual",
+    clock: str = CLOCKS[0],
     **options: Unpack[ScenarioOptions],
 ) -> Emulation:
     """Run a program on a network that is not there: with its data and its sums, and a clock of that network.

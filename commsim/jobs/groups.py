@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
@@ -20,7 +20,7 @@ from commsim.jobs.job_entries import JobEntry, number_of_unnamed
 from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import SIMULATORS, PlacedJobs
 from commsim.prediction.build import CollectiveWork, prepare
-from commsim.prediction.inputs import PACKED, load_network, load_placement
+from commsim.prediction.inputs import load_network, load_placement
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario, Wish
 from commsim.prediction.work_plan import Outcome, Work

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.units import count_text
@@ -29,7 +29,7 @@ from commsim.jobs.shared_plan import SharedPlan
 from commsim.jobs.shared_run import PlacedJobs, Shared
 from commsim.jobs.sharing import Sharing
 from commsim.prediction.build import prepare
-from commsim.prediction.inputs import PACKED, load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.node_lists import ranks_named
 from commsim.prediction.result_remarks import remarks_of_results
 from commsim.prediction.scenario import Scenario, Wish

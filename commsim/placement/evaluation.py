@@ -21,11 +21,12 @@ from .node_names import on_nodes
 from .starts.job_uses import job_uses, own_paths
 from .starts.joint_shifts import joint_shifts
 
+# The first is the default.
 LOOPS = ("merged", "literal")
 
 
 def evaluate(
-    cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: ScoreSettings | None = None
+    cluster: ClusterLike, jobs: JobsLike, *, loops: str = LOOPS[0], settings: ScoreSettings | None = None
 ) -> PlacementCandidate:
     """Score the placement that jobs have; takes clusters and jobs as :func:`place_jobs` does."""
     cluster = read_cluster(cluster)
@@ -36,7 +37,7 @@ def evaluate_all(
     cluster: Cluster,
     placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
     *,
-    loops: str = "merged",
+    loops: str = LOOPS[0],
     settings: ScoreSettings | None = None,
 ) -> list[PlacementCandidate]:
     """Score several placements of the same jobs.

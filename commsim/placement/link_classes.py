@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.limits import MAX_HASHES
 from commsim.core.network import Network
 from commsim.placement.starts.affinity import components
-from commsim.placement.starts.circles import Circle, require_circle, unify
+from commsim.placement.starts.circles import ANGLES, QUANTUM, Circle, require_circle, unify
 from commsim.placement.starts.link_scores import ROUNDING, best_shifts
 from commsim.placement.starts.phase_edges import cut_circle
 from commsim.prediction.plans.draws import HASHES, hash_seeds
@@ -23,7 +23,7 @@ from commsim.training.sharing.periodic import PeriodicJob, with_starts
 from .starts.achieved_phases import achieved
 from .starts.job_uses import OwnPath
 from .starts.meeting_kernel import MetJobs
-from .starts.met_jobs import met_jobs
+from .starts.met_jobs import LONGEST, met_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class ScoreSettings:
         Jobs times phases of a component up to which an estimate simulates it: a millisecond by default; 0 for none.
     """
 
-    angles: int = 72
+    angles: int = ANGLES
     step: float | None = None
-    quantum: float = 1e-3
-    longest: float = 2.4
+    quantum: float = QUANTUM
+    longest: float = LONGEST
     seed: int = 0
     hashes: int = HASHES
     simulated: int = 150

@@ -13,10 +13,11 @@ from commsim.training.sharing.periodic import JobsLike, read_jobs
 
 from .affected import after_faults
 from .cluster import ClusterLike, read_cluster
+from .evaluation import LOOPS
 from .job_costs import RunningJobs, new_and_older, new_in, running_beside
 from .link_classes import Scores, ScoreSettings
 from .node_names import on_nodes
-from .ranked_placements import NOTHING_LOST, ranked
+from .ranked_placements import NOTHING_LOST, RANKINGS, ranked
 from .ranking import PlacementRanking
 from .scored_placements import in_turn, with_least_work
 from .strategies.free_gpus import FreeGpus
@@ -40,8 +41,8 @@ def place_jobs(
     n: int | None = None,
     candidates: int | None = None,
     generators: Sequence[str] = GENERATORS,
-    loops: str = "merged",
-    rank_by: str = "slowdown",
+    loops: str = LOOPS[0],
+    rank_by: str = RANKINGS[0],
     check: bool | None = None,
     settings: ScoreSettings | None = None,
     fail: Sequence[str] = (),
@@ -159,8 +160,8 @@ def rank_placements(
     cluster: ClusterLike,
     placed: Mapping[str, JobsLike] | JobsLike,
     *,
-    loops: str = "merged",
-    rank_by: str = "slowdown",
+    loops: str = LOOPS[0],
+    rank_by: str = RANKINGS[0],
     check: bool | None = None,
     settings: ScoreSettings | None = None,
     new: Sequence[str] | None = None,

@@ -28,6 +28,7 @@ from commsim.placement.rankings import load_ranking
 from commsim.placement.scored_placements import Placed, ScoredPlacement, tried_of, tried_with_more
 from commsim.training.sharing.periodic import PeriodicJob
 
+# The first is the default.
 RANKINGS = ("slowdown", "mean", "min", "weighted")
 _CENTRED = 40  # candidates whose start times are moved to the middle of their windows
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from collectives import found_parameters
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.registry import Entry
 from commsim.core.remark import Remark
 from commsim.core.schedule import Schedule
@@ -20,7 +20,7 @@ from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import FlowPaths
 from commsim.extensions import house
 from commsim.prediction.collective_names import OF_CHOOSING, chosen_by_library, collective_entry, load_schedule
-from commsim.prediction.inputs import PACKED, load_network, load_placement
+from commsim.prediction.inputs import load_network, load_placement
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.work_plan import Work, WorkPlan

@@ -11,13 +11,11 @@ from commsim.core.errors import InputError, close_names
 from commsim.core.limits import is_there
 from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
-from commsim.core.placement import Placement, is_strategy, place
+from commsim.core.placement import PACKED, Placement, is_strategy, place
 from commsim.core.spec import SUFFIXES, derived, is_own_file, read_arguments, split_spec
 from commsim.core.units import count_text
 from commsim.extensions import house
 from topologies import TOPOLOGIES, largest
-
-PACKED = "packed"  # the placement where none is given
 
 # Machines on fabrics that were asked for last, of up to 2^18 links each (20 MB).
 NETWORKS: Cache[Network] = Cache(8, lambda network: network.n_links <= 2**18)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from commsim.prediction.plans.dense import Plan
     from commsim.routing.flaps import Flaps
 
+# The first is that of a question that names none.
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
 AUTO = "auto"
 __all__ = ["AUTO", "CORE_ENGINES", "ENGINES", "Engine", "FlowEngine", "Scenario", "Wish", "engine_of"]
@@ -187,7 +188,7 @@ class Wish:
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
 
     @classmethod
-    def of(cls, engine: str = "flow", **options: Any) -> Wish:
+    def of(cls, engine: str = ENGINES[0], **options: Any) -> Wish:
         """Return a wish by the name of the engine; options are fields of this class, or the engine's own.
 
         Raises

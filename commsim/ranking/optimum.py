@@ -10,6 +10,7 @@ from commsim.prediction.checks import check_names, checked, checked_all
 from commsim.prediction.options import CostOptions, RankedOptions, seconds_of, takes
 from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, sizes_of
 from commsim.prediction.read import changed_network as with_options
+from commsim.prediction.scenario import ENGINES
 from commsim.ranking.rank_algorithms import Ranking
 from commsim.ranking.rank_algorithms import rank as rank_scenario
 from commsim.ranking.synthesis import LowerBound
@@ -127,7 +128,7 @@ def over_bound(
     seed: int | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
-    engine: str = "flow",
+    engine: str = ENGINES[0],
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
     **options: Unpack[CostOptions],

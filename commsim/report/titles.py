@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
 from commsim.core.network_queries import locality_levels
 from commsim.core.operations import meaning_of_size
+from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, format_time
 from commsim.extensions import house
-from commsim.prediction.inputs import PACKED
 from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
 
 if TYPE_CHECKING:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.prediction.options import COSTS
+from commsim.prediction.scenario import ENGINES
 
 from .emulated_program import FLAGS, check_program, program_row
 from .emulated_program import KINDS as PROGRAM_KINDS
@@ -153,7 +155,7 @@ class Trainer:
         if network is None:
             return closed_form_costs(own.get("latency", 0.0), own["bandwidth"])
         algorithms = {key: own[key] for key in ALGORITHMS if key in own}
-        placement, engine = parameters.get("placement.strategy", "packed"), parameters.get("engine.name", "flow")
+        placement, engine = parameters.get("placement.strategy", PACKED), parameters.get("engine.name", ENGINES[0])
         key = (network, placement, own.get("workers"), tuple(algorithms.items()), engine, seed)
         if self._costs is None or self._costs[0][0] is not network or self._costs[0][1:] != key[1:]:
             self._costs = (key, network_costs(network, placement, n_ranks=own.get("workers"), algorithms=algorithms,

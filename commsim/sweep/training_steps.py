@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.placement import PACKED
+from commsim.prediction.scenario import ENGINES
 
 from .table import RESULTS
 
@@ -77,6 +79,6 @@ def step_row(
         own["model"], own["gpu"], own.get("ranks", len(built.endpoints)), overlap=overlap,
         **({"micro_batch": 1} | options),
     )  # fmt: skip
-    strategy, engine = parameters.get("placement.strategy", "packed"), parameters.get("engine.name", "flow")
+    strategy, engine = parameters.get("placement.strategy", PACKED), parameters.get("engine.name", ENGINES[0])
     traffic = traffic_on(built, setting.layout.n_ranks, strategy, seed, engine, damaged=damaged)
     return {key: value for key, value in predict_step(setting, traffic).row().items() if key in RESULTS}

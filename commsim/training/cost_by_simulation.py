@@ -15,11 +15,11 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import busiest_link
 from commsim.core.operations import operation
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.spec import split_spec, with_parameter
-from commsim.prediction.scenario import AUTO
+from commsim.prediction.scenario import AUTO, ENGINES
 
 from .hash_ends import MEDIAN, Times, seed_of_hash, times_over_hashes
 from .task_graph import Task
@@ -42,11 +42,11 @@ Parts: TypeAlias = tuple[tuple[float, float], ...]  # bytes and density of what 
 
 def network_costs(
     network: str | Network,
-    placement: str | Placement = "packed",
+    placement: str | Placement = PACKED,
     *,
     n_ranks: int | None = None,
     algorithms: Mapping[str, str] | None = None,
-    engine: str = "flow",
+    engine: str = ENGINES[0],
     seed: int = 0,
     framing: Framing | None = None,
     compressor: str | None = None,

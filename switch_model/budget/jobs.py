@@ -13,7 +13,7 @@ from switch_model.budget.chip import VALUE_BYTES, Hardware
 from switch_model.budget.register_layout import (
     QUEUE_PAIRS_PER_WORKER,
 )
-from switch_model.system import System
+from switch_model.system import N_WORKERS, System
 
 from .layout_of_jobs import Budget, lay_out
 
@@ -27,7 +27,7 @@ def budget(
     system: System,
     hardware: Hardware,
     n_jobs: int = 1,
-    n_workers: int = 8,
+    n_workers: int = N_WORKERS,
     pool_size: int | None = None,
     bandwidth: float = 100 * GBPS,
 ) -> Budget:

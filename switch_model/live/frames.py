@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
 
-PORT = 0xBEE0
+LOOPBACK, PORT = "127.0.0.1", 0xBEE0  # where a switch listens, and is looked for
 HEADER_BYTES = 10  # with the exponents
 LEAD = 6
 LEAD_WORDS = (LEAD + HEADER_BYTES) // 4

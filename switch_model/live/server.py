@@ -16,7 +16,7 @@ from .authentication import Secrets
 from .control_server import ControlServer
 from .data_plane import DataPlane
 from .datagrams import open_datagrams
-from .frames import PORT
+from .frames import LOOPBACK, PORT
 
 _PORTS_TO_TRY = 20
 
@@ -43,7 +43,7 @@ class SwitchOptions:
         Secrets that workers must have; every datagram then has a tag.
     """
 
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     port: int = PORT
     pool_size: int = 512
     elements: int = 64

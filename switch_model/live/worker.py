@@ -14,12 +14,14 @@ from commsim.core.errors import BackendError, InputError
 from .authentication import job_key
 from .backoff import RTO_S, Backoff
 from .exchange import DTYPES, Lease, compile_kernels
-from .frames import MAX_SLOTS, PORT, SIZE_CODES
+from .frames import LOOPBACK, MAX_SLOTS, PORT, SIZE_CODES
 from .link import Link, PacketCounts
 from .session import Session, fact
 
 # Seconds for which a worker waits for a switch that is not up yet; never longer than for the other workers.
 PATIENCE = 10.0
+# Seconds for which a worker waits for the others, and for a result.
+JOIN_TIMEOUT_S, STALL_TIMEOUT_S = 60.0, 300.0
 
 
 class SwitchGroup:
@@ -64,9 +66,9 @@ class SwitchGroup:
     """
 
     def __init__(
-        self, job: str, rank: int, n_workers: int, *, host: str = "127.0.0.1", port: int = PORT,
-        slots: int | None = None, rto: float = RTO_S, join_timeout: float = 60.0, stall_timeout: float = 300.0,
-        mode: str | None = None, secret: str = "",
+        self, job: str, rank: int, n_workers: int, *, host: str = LOOPBACK, port: int = PORT,
+        slots: int | None = None, rto: float = RTO_S, join_timeout: float = JOIN_TIMEOUT_S,
+        stall_timeout: float = STALL_TIMEOUT_S, mode: str | None = None, secret: str = "",
     ) -> None:  # fmt: skip
         if not 0 <= rank < n_workers:
             raise InputError(f"a rank is 0 to {n_workers - 1} of {n_workers} workers, got {rank}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
@@ -38,6 +39,41 @@ USUAL_NAMES = {
 }
 
 
+class DefaultOf:
+    """A default that stands elsewhere, in the code that takes it; its module is imported when the default is needed.
+
+    Parameters
+    ----------
+    where : str
+        Module and name, with a colon between them: a constant, ``CLASS.FIELD`` of a dataclass, or
+        ``FUNCTION.PARAMETER``.
+    written : callable, optional
+        Function from the value there to the text that the flag takes, such as ``write_time``.
+    """
+
+    def __init__(self, where: str, written: Callable[[Any], str] | None = None) -> None:
+        self.where, self.written = where, written
+
+    def value(self) -> Any:
+        """Return the default, as the flag takes it."""
+        module, _, name = self.where.partition(":")
+        owner, _, inner = name.partition(".")
+        found = getattr(importlib.import_module(module), owner)
+        if inner and dataclasses.is_dataclass(found):
+            found = found.__dataclass_fields__[inner].default
+        elif inner:
+            found = inspect.signature(found).parameters[inner].default
+        return found if self.written is None else self.written(found)
+
+    def __str__(self) -> str:
+        return str(self.value())
+
+
+def percent(part: float) -> str:
+    """Write a part of a whole as a flag takes it: ``1%``."""
+    return f"{part * 100:.12g}%"
+
+
 def flag(*names: str, default: Any = None, **options: Any) -> Any:
     """Declare a flag, as a field of a class of flags.
 
@@ -46,9 +82,11 @@ def flag(*names: str, default: Any = None, **options: Any) -> Any:
     *names : str
         Names for argparse. Default: the field's name after two dashes; one without dashes is a positional argument.
     default : object
-        Value without the flag, which the help names after its text.
+        Value without the flag, which the help names after its text. A number or a choice that other code takes without
+        the flag is not written again here: :class:`DefaultOf` names where it stands.
     **options
-        What ``add_argument`` takes. Type and action follow from the annotation of the field.
+        What ``add_argument`` takes. Type and action follow from the annotation of the field. `shown` has what the help
+        names beside, as ``%(name)s``.
     """
     return dataclasses.field(default=default, metadata={"names": names, **options})
 
@@ -83,7 +121,8 @@ class Flags:
 
     def __init__(self, **values: Any) -> None:
         for name, field in self.__dataclass_fields__.items():
-            object.__setattr__(self, name, values.pop(name, field.default))
+            value = values.pop(name, field.default)
+            object.__setattr__(self, name, value.value() if isinstance(value, DefaultOf) else value)
         if values:
             raise TypeError(f"{type(self).__name__} has no flag {next(iter(values))!r}")
 
@@ -103,7 +142,8 @@ class Flags:
             usual = USUAL_NAMES.get(field_name, ())
             if names[0].startswith("-") and not flags.intersection(usual):
                 names = (*usual, *names)
-            groups[titles[field_name]].add_argument(*names, **options).rare_without = rare.get(field_name)
+            more = {"rare_without": rare.get(field_name), **options.pop("shown", {})}
+            vars(groups[titles[field_name]].add_argument(*names, **options)).update(more)
         if "topology" in declared and "machines" not in declared:
             groups.get("ranks", parser).add_argument("--machines", metavar="N", help=MACHINES)
         parser.set_defaults(**cls.DEFAULTS)
@@ -148,6 +188,7 @@ class Flags:
     def given(self, *names: str) -> list[str]:
         """Return those of the named flags that have another value than their default, as on the command line."""
         usual = {name: self.DEFAULTS.get(name, self.__dataclass_fields__[name].default) for name in names}
+        usual |= {name: default.value() for name, default in usual.items() if isinstance(default, DefaultOf)}
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) != usual[name]]
 
 

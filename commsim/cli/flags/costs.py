@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_nccl_size, parse_nccl_sizes
+from commsim.core.units import parse_nccl_size, parse_nccl_sizes, write_time
 
-from . import Flags, flag
+from . import DefaultOf, Flags, flag
 
 TOPOLOGY = "NAME:key=value,...|FILE"
+OVERHEAD = DefaultOf("commsim.prediction.read:DEFAULT_OVERHEAD", write_time)
 
 
 class Placing(Flags):
@@ -33,7 +34,9 @@ class CostFlags(Flags):
     TITLE: ClassVar[str] = "costs of messages"
     RARE: ClassVar[Mapping[str, str | None]] = {"recv_overhead": "", "reduce_rate": ""}
     overhead: str | None = flag(
-        metavar="TIME", help="time per message at the sender, o of LogP (default: 1us, or 0us for GPUs of machines)"
+        metavar="TIME",
+        help="time per message at the sender, o of LogP (default: %(usual)s, or 0us for GPUs of machines)",
+        shown={"usual": OVERHEAD},
     )
     recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver")
     reduce_rate: str | None = flag(metavar="RATE", help="rate at which a rank reduces, such as 10GB/s (1/gamma)")

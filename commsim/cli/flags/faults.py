@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 
-from . import Flags, flag, repeated
+from . import DefaultOf, Flags, flag, repeated
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
+
+_DRAWS = "commsim.prediction.plans.draws"
+HASHES = DefaultOf(f"{_DRAWS}:HASHES")
 
 
 class Faults(Flags):
@@ -38,8 +41,10 @@ class Hashes(Flags):
     TITLE: ClassVar[str] = "faults"
     hashes: int | None = flag(
         metavar="N",
-        help="number of hashes of ECMP, over which a time is the median; with 1, only the hash of --seed (default: 8, "
-        "or 3 if one takes seconds; 64 of few messages if faults have a cost, or cables unequal rates)",
+        help="number of hashes of ECMP, over which a time is the median; with 1, only the hash of --seed "
+        "(default: %(usual)s, or %(few)s if one takes seconds; %(ratio)s of few messages if faults have a cost, or "
+        "cables unequal rates)",
+        shown={"usual": HASHES, "few": DefaultOf(f"{_DRAWS}:FEW"), "ratio": DefaultOf(f"{_DRAWS}:OF_RATIO")},
     )
 
 
@@ -54,7 +59,9 @@ class FaultsInTime(Flags):
         "link:leaf0:*@10ms+5ms or switch:spine0@1ms+1ms; repeatable",
     )
     detection: str | None = flag(
-        metavar="TIME", help="time until switches route around a cable that is down (default: 1ms)"
+        metavar="TIME",
+        help="time until switches route around a cable that is down (default: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.prediction.faults:DETECTION")},
     )
     rto: str | None = flag(
         metavar="TIME",

@@ -6,13 +6,13 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from commsim.cli.flags import Flags, Verb, flag, repeated
+from commsim.cli.flags import DefaultOf, Flags, Verb, flag, percent, repeated
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import check_writable, replacing
 from commsim.core.spec import is_whole
-from commsim.core.units import count_text, format_size, parse_nccl_size, share
+from commsim.core.units import count_text, format_size, parse_nccl_size, share, write_size
 from commsim.report.answer import Answer, Lines, Table, comments
 from commsim.report.terminal import progress
 
@@ -51,9 +51,22 @@ class CostModelFlags(Hashes):
         help="a case with these faults, beside that without any, as in commsim run; repeatable, each a case of its own",
     )
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
-    maxbytes: str = flag("-e", default="16G", metavar="SIZE", help="largest size")
-    tolerance: str = flag(default="1%", metavar="SHARE", help="largest error between sizes of the file")
-    points: int = flag(default=2000, metavar="N", help="random sizes at which all curves together are checked")
+    maxbytes: str = flag(
+        "-e",
+        default=DefaultOf("commsim.costmodel.build_cost_model:CostModelQuestion.high", write_size),
+        metavar="SIZE",
+        help="largest size",
+    )
+    tolerance: str = flag(
+        default=DefaultOf("commsim.costmodel.build_cost_model:CostModelQuestion.tolerance", percent),
+        metavar="SHARE",
+        help="largest error between sizes of the file",
+    )
+    points: int = flag(
+        default=DefaultOf("commsim.costmodel.build_cost_model:CostModelQuestion.points"),
+        metavar="N",
+        help="random sizes at which all curves together are checked",
+    )
     jobs: int | None = flag(metavar="N", help="processes (default: all processors)")
 
 

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
+from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, percent, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, Placing, Sizes
-from commsim.cli.flags.faults import Faults
+from commsim.cli.flags.faults import HASHES, Faults
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.remark import distinct
@@ -37,6 +37,7 @@ CHECKED = ["operation", "size", "measured(GB/s)", "expected", "ratio", "low", "f
 LEAST = ["low", "high", "time(us)"]
 FORM_NAMES = ("nccl-tests", "azure-nhc")
 # What a flag that other programs count machines by leads to.
+FALSE_ALARMS = DefaultOf("commsim.diagnosis.expectation:FALSE_ALARMS", percent)
 COUNTED = "; --machines N is the number of machines"
 
 
@@ -52,10 +53,15 @@ class ExpectConfig(Sizes, Placing, Faults, WithJson):
         help="operation; repeatable (default: all_reduce, all_gather, reduce_scatter and all_to_all)",
     )  # fmt: skip
     collective: str | None = flag(metavar="NAME", help="library with its release, such as nccl:version=2.27")
-    hashes: int | None = flag(metavar="N", help="number of hashes of ECMP; times are the median over them (default: 8)")
-    false_alarms: str | None = flag(
+    hashes: int | None = flag(
+        metavar="N",
+        help="number of hashes of ECMP; times are the median over them (default: %(usual)s)",
+        shown={"usual": HASHES},
+    )
+    false_alarms: str = flag(
+        default=FALSE_ALARMS,
         metavar="RATE",
-        help="share of healthy machines below the floor of a size; with --from, also of healthy logs (default: 1%%)",
+        help="share of healthy machines below the floor of a size; with --from, also of healthy logs",
     )  # fmt: skip
     log: str | None = flag(
         "--from", metavar="FILE", help="log of nccl-tests, or what compare reads; exits 1 if it is below its floor"
@@ -211,17 +217,15 @@ def _reported(found: Expectation | LogCheck, path: str | None) -> list[Part]:
     return [Lines([f"{path}: written"])]
 
 
-def read_rate(text: str | None) -> float:
-    """Read ``1%`` or ``0.01``; without it what is usual.
+def read_rate(text: str) -> float:
+    """Read ``1%`` or ``0.01``.
 
     Raises
     ------
     InputError
         If it is neither.
     """
-    from commsim.diagnosis.expectation import FALSE_ALARMS
-
-    return FALSE_ALARMS if text is None else share(text, "--false-alarms")
+    return share(text, "--false-alarms")
 
 
 def table_of_expectation(found: Expectation) -> Table:

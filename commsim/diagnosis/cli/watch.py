@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import count_text, format_size, parse_time
 from commsim.report.answer import Answer, Part, Table, comments
 
-from .expect import read_rate
+from .expect import FALSE_ALARMS, read_rate
 
 if TYPE_CHECKING:
     from commsim.diagnosis.watched_job import SlowRail, WatchedJob, WatchedSeries
@@ -36,9 +36,10 @@ class WatchConfig(WithJson):
     )
     topology: str = flag(required=True, metavar=TOPOLOGY, help="machines on a fabric, or one machine such as dgx-h100")
     collective: str | None = flag(metavar="NAME", help="library with its release, such as nccl:version=2.27")
-    false_alarms: str | None = flag(
+    false_alarms: str = flag(
+        default=FALSE_ALARMS,
         metavar="RATE",
-        help="share of healthy machines that are below the floor of a size (default: 1%%)",
+        help="share of healthy machines that are below the floor of a size",
     )  # fmt: skip
     port: int | None = flag(
         metavar="N", help="follow the records, and serve http://127.0.0.1:N/metrics to Prometheus; 0: any free port"

@@ -9,10 +9,10 @@ from typing import Unpack
 from commsim.core.errors import InputError
 from commsim.core.files.socket_folders import socket_folder
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import Remark, as_remarks
 from commsim.emulation.torch_ranks.inductor_folder import no_empty_folder
-from commsim.prediction.inputs import PACKED, load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
@@ -24,7 +24,6 @@ from .alike_run import AlikeRun, RankReport
 from .compute import Compute
 from .network_times import NetworkTimes
 
-EAGER = 65536.0
 __all__ = ["AlikeRun", "run_alike"]
 
 
@@ -34,10 +33,10 @@ def run_alike(
     network: NetworkLike,
     ranks: int,
     compute: Compute,
-    algorithms: dict[str, str] | None = None,
-    stages: int = 1,
-    eager: float = EAGER,
-    clock: str = "virtual",
+    algorithms: dict[str, str],
+    stages: int,
+    eager: float,
+    clock: str,
     **options: Unpack[ScenarioOptions],
 ) -> AlikeRun:
     """Run a program as the first rank of each stage, without data; the others of a stage are taken as alike.

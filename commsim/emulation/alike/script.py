@@ -26,10 +26,10 @@ class Script:
 
     path: Path
     arguments: tuple[str, ...]
-    clock: str = "virtual"
+    clock: str
 
 
-def script_of(program: Sequence[str], clock: str = "virtual") -> Script:
+def script_of(program: Sequence[str], clock: str) -> Script:
     """Return the file and the arguments of ``[python] FILE ARGS``.
 
     Raises

@@ -137,7 +137,7 @@ def _device_functions(n_devices: int, name: str) -> dict[str, Callable[..., Any]
 
 
 @contextlib.contextmanager
-def stand_ins(host: Host, n_local: int, clock: str = "virtual") -> Iterator[None]:
+def stand_ins(host: Host, n_local: int, clock: str) -> Iterator[None]:
     """Replace GPUs, clocks and process groups for as long as a program runs.
 
     Parameters

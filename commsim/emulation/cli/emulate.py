@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import Verb, WithJson, flag, repeated
+from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, repeated
 from commsim.cli.flags.costs import TOPOLOGY, CostFlags
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
@@ -58,7 +58,8 @@ class EmulateConfig(WithJson, Hashes, Faults, CostFlags):
         metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"
     )
     compute: str = flag(
-        default="none", metavar="none|measured[:F]|roofline:GPU[:F]|TRACE.json",
+        default=DefaultOf("commsim.emulation.emulate:emulate.compute"),
+        metavar="none|measured[:F]|roofline:GPU[:F]|TRACE.json",
         help="time of computation: none, the rank's processor time, or that of a GPU from its peak rates or a Kineto "
         "trace; with a GPU, one process runs for all ranks, without data",
     )  # fmt: skip
@@ -67,21 +68,28 @@ class EmulateConfig(WithJson, Hashes, Faults, CostFlags):
         help="with --compute roofline or --data none: number of pipeline stages, equal groups of consecutive ranks; "
         "one process runs for each stage",
     )  # fmt: skip
-    eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
+    eager: str = flag(
+        default=DefaultOf("commsim.emulation.emulate:emulate.eager"),
+        metavar="SIZE",
+        help="largest message that is sent before its receive is posted",
+    )
     leave: str = flag(
-        default="together", choices=("together", "own"),
+        default=DefaultOf("commsim.emulation.emulate:emulate.leave"), choices=("together", "own"),
         help="when ranks leave a collective: at its end, or when their own part is complete",
     )  # fmt: skip
     data: str = flag(
-        default="real",
+        default=DefaultOf("commsim.emulation.emulate:emulate.data"),
         choices=("real", "none"),
         help="real: move data; none: simulate only time, which needs no memory for data",
     )
     ranks_as: str = flag(
-        default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
+        default=DefaultOf("commsim.emulation.emulate:emulate.ranks_as"),
+        choices=("auto", "threads", "processes"),
+        help="auto: processes up to %(most)s ranks, else threads",
+        shown={"most": DefaultOf("commsim.emulation.emulate:MOST_PROCESSES")},
     )
     clock: str = flag(
-        default="virtual", choices=("virtual", "wall"),
+        default=DefaultOf("commsim.emulation.emulate:emulate.clock"), choices=("virtual", "wall"),
         help="clock that time.time, perf_counter and monotonic read in the program: virtual, or that of this machine",
     )  # fmt: skip
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from commsim.cli.flags import Flags, Verb, flag, switched
+from commsim.cli.flags import DefaultOf, Flags, Verb, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import parse_cost, parse_nccl_size
+from commsim.core.units import parse_cost, parse_nccl_size, write_size
 from commsim.report.answer import Answer, Lines, remarks
 
 
@@ -16,7 +16,9 @@ class Conversion(Flags):
         metavar="NAME|FILE",
         help="for schedules: the network of the collective; required by ASTRA-sim's system layer and htsim's flows",
     )
-    operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer")
+    operation: str = flag(
+        default=DefaultOf("commsim.formats.context:Context.operation"), help="operation of ASTRA-sim's system layer"
+    )
 
 
 class Reading(Conversion):
@@ -37,8 +39,14 @@ class Writing(Conversion):
     size: str | None = flag(metavar="SIZE", help="size of the operation, for formats whose messages have sizes")
     gamma: str = flag(default="0ns/B", metavar="COST", help="cost of reducing, for GOAL and Chakra")
     min_bytes: str | None = flag(metavar="SIZE", help="smallest size for which MSCCL uses the schedule (default: 0)")
-    max_bytes: str | None = flag(metavar="SIZE", help="size from which MSCCL no longer uses the schedule (default: 1T)")
-    gpu_type: str = flag(default="H100", metavar="NAME", help="type of GPU, for SimAI")
+    max_bytes: str = flag(
+        default=DefaultOf("commsim.formats.context:Context.max_bytes", write_size),
+        metavar="SIZE",
+        help="size from which MSCCL no longer uses the schedule",
+    )
+    gpu_type: str = flag(
+        default=DefaultOf("commsim.formats.context:Context.gpu_type"), metavar="NAME", help="type of GPU, for SimAI"
+    )
 
 
 class FileImportConfig(Reading):
@@ -108,7 +116,7 @@ def convert_file(
         network=config.network,
         operation=config.operation,
         min_bytes=0 if writing.min_bytes is None else parse_nccl_size(writing.min_bytes, "--min-bytes"),
-        max_bytes=2**40 if writing.max_bytes is None else parse_nccl_size(writing.max_bytes, "--max-bytes"),
+        max_bytes=parse_nccl_size(writing.max_bytes, "--max-bytes"),
         gpu_type=writing.gpu_type,
         n_helpers=reading.helpers,
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import WithJson, flag, switched
+from commsim.cli.flags import DefaultOf, WithJson, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.files.opening import check_regular
 from commsim.core.files.whole_files import check_writable, replacing
-from commsim.core.units import parse_nccl_size, parse_time
+from commsim.core.units import parse_nccl_size, parse_time, write_time
 from commsim.report.answer import Answer, Table, comments
 
 from .secret import WithSecret
-from .serve import PORT, port_number
+from .serve import port_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +25,10 @@ COLUMNS = ["tensor", "time(ms)", "M elem/s", "packets/s", "resent", "sums"]
 class Server(WithSecret):
     """Where the switch is."""
 
-    host: str = flag(default="127.0.0.1", metavar="ADDRESS", help="address of the switch")
-    port: int = flag(default=PORT, metavar="N", help="port of the switch")
+    host: str = flag(
+        default=DefaultOf("switch_model.live.frames:LOOPBACK"), metavar="ADDRESS", help="address of the switch"
+    )
+    port: int = flag(default=DefaultOf("switch_model.live.frames:PORT"), metavar="N", help="port of the switch")
 
 
 class SwitchAllReduceConfig(WithJson, Server):
@@ -34,7 +36,11 @@ class SwitchAllReduceConfig(WithJson, Server):
 
     rank: int = flag(required=True, metavar="R", help="number of this worker, from 0")
     workers: int = flag(required=True, metavar="N", help="number of workers")
-    job: str = flag(default="job", metavar="NAME", help="name of the job, the same on all workers")
+    job: str = flag(
+        default=DefaultOf("switch_model.live.session:ask_status.job"),
+        metavar="NAME",
+        help="name of the job, the same on all workers",
+    )
     size: str = flag("-b", default="1MiB", metavar="SIZE", help="size of the tensor")
     dtype: str = flag(choices=("int32", "float32"), default="int32", help="type of its elements")
     seed: int = flag(default=0, metavar="N", help="seed of the tensors; the same on all workers")
@@ -43,9 +49,21 @@ class SwitchAllReduceConfig(WithJson, Server):
     output: str | None = flag(metavar="FILE.npy", help="write the last sum")
     check: bool = switched(help="compare every sum with the sum of the random tensors of all ranks")
     slots: int | None = flag(metavar="N", help="number of slots and outstanding packets (default: set by the switch)")
-    rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is retransmitted")
-    join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
-    stall_timeout: str = flag(default="5min", metavar="TIME", help="time to wait for a result before giving up")
+    rto: str = flag(
+        default=DefaultOf("switch_model.live.backoff:RTO_S", write_time),
+        metavar="TIME",
+        help="time after which a packet without a result is retransmitted",
+    )
+    join_timeout: str = flag(
+        default=DefaultOf("switch_model.live.worker:JOIN_TIMEOUT_S", write_time),
+        metavar="TIME",
+        help="time to wait for the other workers",
+    )
+    stall_timeout: str = flag(
+        default=DefaultOf("switch_model.live.worker:STALL_TIMEOUT_S", write_time),
+        metavar="TIME",
+        help="time to wait for a result before giving up",
+    )
     datagrams: str | None = flag(
         metavar="segments|messages|single", help="how to receive and send datagrams (default: the fastest that works)"
     )

@@ -7,10 +7,10 @@ import re
 import signal
 from typing import TYPE_CHECKING, ClassVar
 
-from commsim.cli.flags import Flags, flag, repeated, switched
+from commsim.cli.flags import DefaultOf, Flags, flag, repeated, switched
 from commsim.core.errors import BackendError, InputError
 from commsim.core.spec import is_whole
-from commsim.core.units import parse_time, share
+from commsim.core.units import parse_time, share, write_time
 from commsim.report.answer import Answer, Facts
 from commsim.report.render import announce, tell
 
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from switch_model.bpf.server import KernelSwitch, StaticJob
     from switch_model.live.server import LiveSwitch, SwitchOptions
 
-WORKER_PORT = 4000
+HOST = DefaultOf("switch_model.live.server:SwitchOptions.host")
 DATAPLANES = ("user", "bpf")
 _WORKER = re.compile(r"(?P<host>[0-9.]+)(:(?P<port>[0-9]+))?(@(?P<interface>[^@:+,]+))?")
-PORT = 48864
 
 
 class Dataplane(Flags):
@@ -96,6 +95,7 @@ def static_job(text: str) -> StaticJob:
         If it is not written as it should be.
     """
     from switch_model.bpf.server import StaticJob
+    from switch_model.packets.wire_format import WORKER_PORT
 
     name, _, rest = text.partition(":")
     fields = dict(part.partition("=")[::2] for part in rest.split(","))
@@ -114,15 +114,31 @@ def static_job(text: str) -> StaticJob:
 class SwitchServeConfig(WithSecret, Dataplane):
     """All flags of ``commsim switch serve``."""
 
-    host: str | None = flag(metavar="ADDRESS", help="IPv4 address to listen on (default: 127.0.0.1)")
-    port: int = flag(default=PORT, metavar="N", help="UDP port, and TCP port of the control server; 0: any free one")
-    pool_size: int = flag(default=512, metavar="N", help="number of slots, for all jobs together")
-    elements_per_packet: int = flag(default=64, metavar="K", help="64 or 256")
+    host: str | None = flag(
+        metavar="ADDRESS", help="IPv4 address to listen on (default: %(usual)s)", shown={"usual": HOST}
+    )
+    port: int = flag(
+        default=DefaultOf("switch_model.live.server:SwitchOptions.port"),
+        metavar="N",
+        help="UDP port, and TCP port of the control server; 0: any free one",
+    )
+    pool_size: int = flag(
+        default=DefaultOf("switch_model.live.server:SwitchOptions.pool_size"),
+        metavar="N",
+        help="number of slots, for all jobs together",
+    )
+    elements_per_packet: int = flag(
+        default=DefaultOf("switch_model.live.server:SwitchOptions.elements"), metavar="K", help="64 or 256"
+    )
     drop_in: float = flag(type=share, default=0.0, metavar="P", help="probability that an incoming packet is lost")
     drop_out: float = flag(type=share, default=0.0, metavar="P", help="probability that an outgoing packet is lost")
     seed: int = flag(default=0, metavar="N", help="seed of these losses")
     no_secret: bool = switched(help="accept workers without a secret, even if other machines can reach --host")
-    worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker is considered dead")
+    worker_timeout: str = flag(
+        default=DefaultOf("switch_model.live.server:SwitchOptions.worker_timeout", write_time),
+        metavar="TIME",
+        help="time after which a silent worker is considered dead",
+    )
     datagrams: str | None = flag(
         metavar="segments|messages|single", help="how to receive and send datagrams (default: the fastest that works)"
     )
@@ -153,7 +169,7 @@ def _switch(config: SwitchServeConfig) -> LiveSwitch | KernelSwitch:
     if not timeout >= 0.1:
         raise InputError(f"--worker-timeout must be at least 100ms, got {config.worker_timeout}")
     options = SwitchOptions(
-        host=_address(config.host or "127.0.0.1"), port=port_number(config.port, 0), pool_size=config.pool_size,
+        host=_address(config.host or str(HOST)), port=port_number(config.port, 0), pool_size=config.pool_size,
         elements=config.elements_per_packet, drop_in=config.drop_in, drop_out=config.drop_out,
         seed=config.seed, worker_timeout=timeout, mode=config.datagrams, secrets=config.secrets(),
     )  # fmt: skip

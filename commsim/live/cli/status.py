@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import flag, switched
+from commsim.cli.flags import DefaultOf, flag, switched
 from commsim.core.units import format_time
 from commsim.report.answer import Answer, Facts, Lines, Table
 
@@ -21,7 +21,11 @@ STATUS = ["job", "workers", "slots", "busy", "tensors", "waits for"]
 class SwitchStatusConfig(Server):
     """All flags of ``commsim switch status``."""
 
-    job: str = flag(default="job", metavar="NAME", help="job whose secret is used, where the switch has secrets")
+    job: str = flag(
+        default=DefaultOf("switch_model.live.session:ask_status.job"),
+        metavar="NAME",
+        help="job whose secret is used, where the switch has secrets",
+    )
     json: bool = switched(help="print the whole status as JSON")
 
 

@@ -6,12 +6,14 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from commsim.cli.flags import WithJson, flag, repeated, switched
+from collectives.nccl.call import NEWEST, OLDEST
+from commsim.cli.flags import DefaultOf, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, Placing
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.nccl.nccl_setting import GENERATIONS
 
+RELEASES = [f"{major}.{minor}" for major, minor in (OLDEST, NEWEST)]
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
 
@@ -19,7 +21,9 @@ class NcclConfig(Hashes, Faults, Placing, WithJson):
     """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
-    nccl_version: str | None = flag(metavar="2.8..2.32", help="NCCL release whose rules are used (default: 2.32)")
+    nccl_version: str | None = flag(
+        metavar=f"{RELEASES[0]}..{RELEASES[1]}", help=f"NCCL release whose rules are used (default: {RELEASES[1]})"
+    )
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
@@ -58,7 +62,9 @@ class NcclConfig(Hashes, Faults, Placing, WithJson):
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"
     )
     nodes: int = flag(
-        default=-1, metavar="N", help="with --from: number of nodes for which the rules hold (default: any)"
+        default=DefaultOf("commsim.nccl.tuner_rules:Rule.n_nodes"),
+        metavar="N",
+        help="with --from: number of nodes for which the rules hold (default: any)",
     )
     tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
 

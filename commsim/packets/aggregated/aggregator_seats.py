@@ -11,7 +11,7 @@ import numpy as np
 from commsim.core.errors import InputError, NoAggregatorError, OtherAggregatorsError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import KINDS, PLURALS, SWITCH, Network
-from commsim.core.placement import Placement, helper_nodes, helper_order
+from commsim.core.placement import PACKED, Placement, helper_nodes, helper_order
 from commsim.core.remark import Remark
 from commsim.core.units import count_text
 from commsim.prediction.inputs import load_placement
@@ -55,7 +55,7 @@ def seat_aggregators(
     network: Network,
     *,
     n_ranks: int | None = None,
-    placement: str | Placement = "packed",
+    placement: str | Placement = PACKED,
     seed: int = 0,
     assume_programmable: bool = True,
 ) -> SeatedPlacement:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from commsim.cli.flags import Flags, flag, switched
+from commsim.cli.flags import DefaultOf, Flags, flag, switched
 from commsim.cli.flags.engine import EngineFlags, FlagGroup
 from commsim.core.errors import InputError
 from commsim.core.spec import as_number
-from commsim.core.units import parse_size, share
+from commsim.core.units import parse_size, share, write_bandwidth, write_size
 
 PACKET_FLAGS = (
     "preset", "transport", "balancing", "entropies", "flowlet_gap", "no_trimming", "window", "ack_every", "recovery",
@@ -27,7 +27,9 @@ class SprayingFlags(Flags):
         "adaptive or flowlet, where switches choose (default: mixed; window, dctcp and dcqcn: path)",
     )
     entropies: int | None = flag(
-        metavar="E", help="number of paths that a message tries, a power of two (default: 128)"
+        metavar="E",
+        help="number of paths that a message tries, a power of two (default: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.packets.transports.spraying:Spraying.entropies")},
     )
     flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
     no_trimming: bool = switched(help="full queues drop packets instead of trimming them")
@@ -54,7 +56,12 @@ class Packets(SprayingFlags, EngineFlags):
         help="payload outstanding per flow (default with --transport window: 2 bandwidth-delay products)",
     )
     ack_every: int | None = flag(
-        metavar="N", help="packets per acknowledgement (default: 1; dcqcn: 256; nscc, rccc, eqds: 16 KiB)"
+        metavar="N",
+        help="packets per acknowledgement (default: 1; dcqcn: %(roce)s; nscc, rccc, eqds: %(bytes)s)",
+        shown={
+            "roce": DefaultOf("commsim.packets.transports.transports:ROCE_ACKS"),
+            "bytes": DefaultOf("commsim.packets.transports.transports:CREDIT_ACKS", write_size),
+        },
     )
     recovery: str | None = flag(
         metavar="NAME", help="what is sent again after a loss: selective (what is missing), or go-back-n (all since "
@@ -68,7 +75,9 @@ class Packets(SprayingFlags, EngineFlags):
         metavar="SIZE", help="buffer that all queues of a switch share (default: infinite)"
     )
     buffer_alpha: float | None = flag(
-        metavar="A", help="limit of a queue, as a fraction of the free shared buffer (default: 1)"
+        metavar="A",
+        help="limit of a queue, as a fraction of the free shared buffer (default: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.packets.links.queues:Conditions.alpha", "{:g}".format)},
     )
     class_weights: str | None = flag(
         metavar="W,W,...", help="weights by which the priorities of jobs share a link, in the order of the priorities "
@@ -82,12 +91,20 @@ class Packets(SprayingFlags, EngineFlags):
     pause: str | None = flag(
         metavar="AT[:RESUME]",
         help="PFC: pause a link, separately for each priority, when AT bytes from it wait in a switch; 0B: never "
-        "(default for dcqcn: 500 kB at 40 Gbit/s, less where queues are shallow)",
+        "(default for dcqcn: %(pause)s at %(rate)s, less where queues are shallow)",
+        shown={
+            "pause": DefaultOf("commsim.packets.links.queues:DCQCN_PAUSE", "{:g}B".format),
+            "rate": DefaultOf("commsim.packets.links.queues:DCQCN_RATE", write_bandwidth),
+        },
     )
     loss: float | None = flag(
         type=share, metavar="P", help="probability that a link loses a packet, such as 1%% (default: the network's)"
     )
-    loss_burst: float | None = flag(metavar="N", help="mean length of a burst of losses, in packets (default: 1)")
+    loss_burst: float | None = flag(
+        metavar="N",
+        help="mean length of a burst of losses, in packets (default: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.packets.links.queues:Conditions.loss_burst", "{:g}".format)},
+    )
 
 
 def packet_values(config: Packets) -> dict[str, Any]:

@@ -27,6 +27,8 @@ _RED = (DCQCN_MARKS[0] / DCQCN_RATE, DCQCN_MARKS[1] / DCQCN_RATE, DCQCN_MARKS[2]
 # Packets after which RoCE's NICs ask for an acknowledgement, beside the last one of a message: 2^8, Linux,
 # drivers/infiniband/hw/mlx5/qp.c (MLX5_IB_ACK_REQ_FREQ), and L2_ACK_INTERVAL of the simulator of DCQCN's authors.
 ROCE_ACKS = 256
+# Bytes between two acknowledgements of Ultra Ethernet's controls, and of EQDS.
+CREDIT_ACKS = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,9 @@ class Transport:
 
 
 TRANSPORTS = {
-    "nscc": Transport(codes.NSCC, ack_every=16384),
-    "rccc": Transport(codes.RCCC, ack_every=16384, marks_last=False, narrows=True),
-    "eqds": Transport(codes.RCCC, ack_every=16384, marks_last=False),
+    "nscc": Transport(codes.NSCC, ack_every=CREDIT_ACKS),
+    "rccc": Transport(codes.RCCC, ack_every=CREDIT_ACKS, marks_last=False, narrows=True),
+    "eqds": Transport(codes.RCCC, ack_every=CREDIT_ACKS, marks_last=False),
     "ndp": Transport(codes.RCCC, marks_last=False, per_pull=1, share=1.0),
     "dctcp": Transport(codes.DCTCP, usual_path=True, grows=True, queues="dctcp"),
     "swift": Transport(codes.SWIFT, constants=Swift, grows=True),

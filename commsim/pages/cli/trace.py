@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commsim.cli.flags import Verb, flag
+from commsim.cli.flags import DefaultOf, Verb, flag
 from commsim.cli.flags.faults import FaultsInTime
 from commsim.cli.run_flags import AUTO, PlayConfig
 from commsim.core.errors import InputError
@@ -51,7 +51,11 @@ class TraceConfig(FaultsInTime, PlayConfig):
         metavar="N", help="maximum number of messages: the critical path first, then others at even intervals"
     )
     tracks: str = flag(default="both", choices=("ranks", "links", "both"), help="contents of the tracks")
-    arrows: str = flag(default="all", choices=("all", "critical", "none"), help="messages with an arrow")
+    arrows: str = flag(
+        default=DefaultOf("commsim.pages.timeline:make_timeline.arrows"),
+        choices=("all", "critical", "none"),
+        help="messages with an arrow",
+    )
 
 
 def run(config: TraceConfig) -> Answer:

@@ -6,14 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import Flags, flag
+from commsim.cli.flags import DefaultOf, Flags, flag
 from commsim.core.errors import BackendError, InputError, located
 from commsim.core.extras import needs
 from commsim.core.files.whole_files import read_text, write_tree
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.spec import SUFFIXES
-from commsim.core.units import parse_bandwidth, parse_time
+from commsim.core.units import parse_bandwidth, parse_time, write_time
 from commsim.placement.schedulers.file_kinds import kind_of_file
 from commsim.report.answer import Answer, Lines, remarks
 
@@ -38,7 +38,9 @@ class PlaceImportConfig(Flags):
         help="rates of the links of each tier, which schedulers' files do not contain; tier 1 is a node's own link; "
              "2=2:1 lays cables of the rate below at this oversubscription, 2=4x400Gbps lays four",
     )  # fmt: skip
-    latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
+    latency: str = flag(
+        default=DefaultOf("topologies:LINK_LATENCY", write_time), metavar="TIME", help="latency of every link"
+    )
     gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")
     labels: str | None = flag(
         metavar="KEY,KEY",

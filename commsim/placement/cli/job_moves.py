@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import flag, switched
+from commsim.cli.flags import DefaultOf, flag, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.units import format_time, parse_time
 from commsim.report.answer import Answer, Table, comments, remarks
@@ -20,9 +20,13 @@ class PlaceMovesConfig(Hashes, Scoring, Faults, Draining):
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
     jobs: str = flag("jobs", metavar="JOBS.json", help="running jobs, with their phases and placements")
-    candidates: int = flag(default=10, metavar="N", help="number of places that are tried for each job")
+    candidates: int = flag(
+        default=DefaultOf("commsim.placement.place:N_CANDIDATES"),
+        metavar="N",
+        help="number of places that are tried for each job",
+    )
     generator: str = flag(
-        default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
+        default=DefaultOf("commsim.placement.place:GENERATORS", ",".join), metavar="NAME[,NAME...]",
         help="sources of places, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
     restart: str | None = flag(

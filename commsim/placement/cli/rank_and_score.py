@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import Flags, WithJson, flag, switched
+from commsim.cli.flags import DefaultOf, Flags, WithJson, flag, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
-from commsim.core.units import count_text, format_bandwidth, parse_bandwidth, parse_time
+from commsim.core.units import count_text, format_bandwidth, parse_bandwidth, parse_time, write_time
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
 
 if TYPE_CHECKING:
@@ -50,12 +50,18 @@ class Scoring(WithJson):
 
     TITLE: ClassVar[str] = ""
     angles: int = flag(
-        default=72, metavar="N", help="minimum number of time steps (angles of a circle) of a hyperperiod (default: 72)"
+        default=DefaultOf("commsim.placement.link_classes:ScoreSettings.angles"),
+        metavar="N",
+        help="minimum number of time steps (angles of a circle) of a hyperperiod",
     )
     step: str | None = flag(metavar="TIME", help="length of one time step, in place of --angles, such as 1ms")
-    quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
+    quantum: str = flag(
+        default=DefaultOf("commsim.placement.link_classes:ScoreSettings.quantum", write_time),
+        metavar="TIME",
+        help="round iteration times to multiples of this time",
+    )
     longest: str = flag(
-        default="2.4s",
+        default=DefaultOf("commsim.placement.link_classes:ScoreSettings.longest", write_time),
         metavar="TIME",
         help="limit on the least common multiple of the iteration times (hyperperiod); longer ones are truncated",
     )
@@ -93,20 +99,20 @@ class PlaceRankConfig(Hashes, Scoring, Faults, Draining):
         help="more files with the same jobs: rank the placements that the files give",
     )  # fmt: skip
     candidates: int = flag(
-        default=10, metavar="N",
+        default=DefaultOf("commsim.placement.place:N_CANDIDATES"), metavar="N",
         help="number of candidates; if all of them slow jobs down, up to 3 times as many others are tried, at most 100",
     )  # fmt: skip
     generator: str = flag(
-        default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
+        default=DefaultOf("commsim.placement.place:GENERATORS", ",".join), metavar="NAME[,NAME...]",
         help="sources of candidates, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
     loops: str = flag(
-        default="merged", choices=("merged", "literal"),
+        default=DefaultOf("commsim.placement.place:place_jobs.loops"), choices=("merged", "literal"),
         help="loops in CASSINI's graph of jobs and links: merged: links with the same demands count once; literal: "
         "each link counts, and candidates with loops are discarded",
     )  # fmt: skip
     rank_by: str = flag(
-        default="slowdown", metavar="WHAT",
+        default=DefaultOf("commsim.placement.place:place_jobs.rank_by"), metavar="WHAT",
         help="slowdown: predicted iteration times over iter_time_ms; mean (as in CASSINI), min or weighted: mean, "
         "least or weighted mean score of the links; hosts: hosts that jobs use; or a FILE.py of your own",
     )  # fmt: skip
@@ -120,7 +126,9 @@ class PlaceRankConfig(Hashes, Scoring, Faults, Draining):
 class ScoreConfig(Scoring):
     """All flags of ``commsim place score``."""
 
-    DEFAULTS: ClassVar[dict[str, str]] = {"longest": "10s"}
+    DEFAULTS: ClassVar[dict[str, DefaultOf]] = {
+        "longest": DefaultOf("commsim.placement.starts.circles:LONGEST", write_time)
+    }
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
     check: bool = switched(

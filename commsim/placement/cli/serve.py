@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import Flags, flag, switched
+from commsim.cli.flags import DefaultOf, Flags, flag, switched
+from commsim.cli.flags.faults import HASHES
 from commsim.core.errors import BackendError, InputError
 from commsim.core.extras import needs
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import parse_size, parse_time, write_size, write_time
 from commsim.live.cli.serve import port_number
 from commsim.report.answer import Answer
 from commsim.report.render import announce
@@ -26,7 +27,7 @@ class PlaceServeConfig(Flags):
         metavar="JOBS.json", help="jobs that are already running, with their placement (default: none)"
     )
     host: str = flag(
-        default="127.0.0.1",
+        default=DefaultOf("commsim.placement.service.limits:LOOPBACK"),
         metavar="ADDRESS",
         help="address to listen on, or unix:PATH for a proxy; addresses of other machines need --token-file",
     )
@@ -36,9 +37,21 @@ class PlaceServeConfig(Flags):
         help="token that clients must send as Authorization: Bearer; plain HTTP does not protect it; use a TLS proxy",
     )
     store: str | None = flag(metavar="FILE.sqlite", help="file for the jobs, from which a restarted service reads them")
-    max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
-    timeout: str = flag(default="10s", metavar="TIME", help="time for the body of a request to arrive")
-    gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods request")
+    max_body: str = flag(
+        default=DefaultOf("commsim.placement.service.limits:Limits.body_bytes", write_size),
+        metavar="SIZE",
+        help="largest request",
+    )
+    timeout: str = flag(
+        default=DefaultOf("commsim.placement.service.limits:Limits.seconds", write_time),
+        metavar="TIME",
+        help="time for the body of a request to arrive",
+    )
+    gpu_resource: str = flag(
+        default=DefaultOf("commsim.placement.service.placement_service:Preferences.gpu_resource"),
+        metavar="NAME",
+        help="resource that pods request",
+    )
     min_score: float | None = flag(
         metavar="S", help="filter out nodes where a link's score would be below this (default: none)"
     )
@@ -49,7 +62,9 @@ class PlaceServeConfig(Flags):
     kube_token: str | None = flag(metavar="FILE", help="token that the API server takes (default: none)")
     kube_ca: str | None = flag(metavar="FILE", help="certificates of the API server (default: those of the system)")
     hashes: int | None = flag(
-        metavar="N", help="number of hashes of ECMP for which placements are evaluated (default: 8)"
+        metavar="N",
+        help="number of hashes of ECMP for which placements are evaluated (default: %(usual)s)",
+        shown={"usual": HASHES},
     )
     log: bool = switched(help="print one line per request on standard error")
 

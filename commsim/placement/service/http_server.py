@@ -25,7 +25,7 @@ from commsim.core.files.opening import read_regular
 
 from .application import application
 from .guard import Guard
-from .limits import MAX_CONNECTIONS, Limits
+from .limits import LOOPBACK, MAX_CONNECTIONS, Limits
 from .metrics import Metrics
 from .placement_service import PlacementService
 
@@ -50,7 +50,7 @@ class Listening:
         Whether to write one line for each request on standard error.
     """
 
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     port: int = 0
     limits: Limits = field(default_factory=Limits)
     log: bool = False

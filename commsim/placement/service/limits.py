@@ -11,6 +11,8 @@ MAX_NAME, MAX_TEXT = 256, 4096
 # Nodes for ranks of a cluster, and all nodes and directed links of its network: a machine of 8 GPUs has some 30 nodes.
 MAX_NODES = 20_000
 MAX_NETWORK_NODES, MAX_NETWORK_LINKS = 4 * MAX_NODES, 50 * MAX_NODES
+# Where the service listens by default.
+LOOPBACK = "127.0.0.1"
 # Parameters of a topology.
 MAX_PARAMETERS = 100
 # Jobs that are known, jobs of one request, and GPUs of the jobs that a search places.

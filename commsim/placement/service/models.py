@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from commsim.core.units import MAX_RATE
+from commsim.placement.place import N_CANDIDATES
 from commsim.training.sharing.periodic import GBPS, MOST_BYTES
 
 from .limits import (
@@ -104,7 +105,7 @@ class Search(_Request):
     """Jobs to be placed beside those that are known and placed; see ``commsim place``."""
 
     jobs: list[Job | JobName] = Field(min_length=1, max_length=MAX_JOBS)
-    candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
+    candidates: int = Field(N_CANDIDATES, ge=1, le=MAX_CANDIDATES)
     placements: dict[JobName, dict[JobName, Names]] | None = Field(
         None,
         min_length=1,
@@ -135,7 +136,7 @@ class MoveSearch(_Request):
         None, min_length=1, max_length=MAX_MOVED, description="by default those that lose the most"
     )
     most: int = Field(10, ge=1, le=MAX_MOVED, description="how many of these")
-    candidates: int = Field(10, ge=1, le=MAX_CANDIDATES, description="places that are tried for each")
+    candidates: int = Field(N_CANDIDATES, ge=1, le=MAX_CANDIDATES, description="places that are tried for each")
     generators: list[Name] | None = Field(None, max_length=MAX_GENERATORS)
     fail: Faults = Field([], description="as in POST /place; jobs on hosts that fail are moved first")
     scale: Faults = []

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from commsim.cli.flags import WithJson, flag, repeated
+from commsim.cli.flags import DefaultOf, WithJson, flag, repeated
 from commsim.core.errors import BackendError, InputError
 from commsim.core.extras import needs
 from commsim.core.units import format_size, format_time
@@ -28,8 +28,14 @@ class ProfileConfig(WithJson):
         required=True, metavar="SHAPE[:N]",
         help="shape of a sample, such as 3x32x32; 128:30522 for integers below 30522; repeatable",
     )  # fmt: skip
-    iterations: int = flag(default=5, metavar="N", help="measured runs")
-    warm_up: int = flag(default=2, metavar="N", help="runs before the measured ones")
+    iterations: int = flag(
+        default=DefaultOf("commsim.training.profile_model:profile_model.iterations"), metavar="N", help="measured runs"
+    )
+    warm_up: int = flag(
+        default=DefaultOf("commsim.training.profile_model:profile_model.warm_up"),
+        metavar="N",
+        help="runs before the measured ones",
+    )
     device: str = flag(choices=("cpu", "cuda"), default="cpu", help="device")
     seed: int = flag(default=0, metavar="N", help="seed of the model's weights and of the input")
     output: str | None = flag("-o", metavar="FILE.csv", help="write the trace, for `commsim workload run --trace`")

@@ -9,7 +9,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import PLURALS, Network
-from commsim.core.placement import count_places
+from commsim.core.placement import PACKED, count_places
 from commsim.core.units import count_text
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.scenario import Wish
@@ -62,7 +62,7 @@ class Question:
     n_servers: int | None = None
     lossy: bool = False
     programmable: bool = False
-    placement: str = "packed"
+    placement: str = PACKED
     routing: str | None = None
     seed: int = 0
     hashes: int = 0

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import Verb, WithJson, flag, switched
+from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
@@ -55,13 +55,25 @@ class AdviseConfig(Hashes, Faults, WithJson):
     crossovers: bool = switched(
         help="also find the density above which dense collectives are faster, and the gain from servers; takes longer"
     )
-    block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
-    pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
+    block: int | None = flag(
+        metavar="N",
+        help="length of runs of non-zero elements (default: %(usual)s); 1: scattered",
+        shown={"usual": DefaultOf("commsim.ranking.advice.question:BLOCK")},
+    )
+    pattern: str = flag(
+        default=DefaultOf("commsim.ranking.advice.question:Question.pattern"),
+        choices=PATTERNS,
+        help="where the non-zero elements of each worker are",
+    )
     gradients: str | None = flag(metavar="FILE", help="real gradients, not random ones: .npy or .npz file, or a folder")
     servers: int | None = flag(metavar="N", help="hosts that may be servers (default: as many as workers)")
     lossy: bool = switched(help="also rank methods that do not sum all values")
     programmable: bool = switched(help="assume that switches can aggregate, if the network declares no such switch")
-    placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="placement of the ranks")
+    placement: str = flag(
+        default=DefaultOf("commsim.ranking.advice.question:Question.placement"),
+        choices=tuple(RANK_ORDERS),
+        help="placement of the ranks",
+    )
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     seed: int | None = flag(
         metavar="N", help="seed of data, faults, random placement and hashes in routing (default: 0)"

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
+from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.limits import check_room_for_libraries
@@ -42,7 +42,10 @@ class BoundConfig(Hashes, Faults, CostFlags, Sizes, Placing, WithJson):
     )
     best: bool = switched(help="print only the fastest algorithm for each size")
     root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none")
-    engine: str = flag(default="flow", help="engine that predicts the algorithms' times")
+    engine: str = flag(
+        default=DefaultOf("commsim.ranking.optimum:over_bound.engine"),
+        help="engine that predicts the algorithms' times",
+    )
     seed: int | None = flag(
         metavar="N", help="seed of faults, of random placement and of hashes in routing (default: 0)"
     )

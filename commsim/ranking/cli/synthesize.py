@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import Verb, WithJson, flag, switched
+from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, switched
 from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
@@ -45,7 +45,9 @@ class SynthesizeConfig(Faults, CostFlags, Sizes, Placing, WithJson):
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
     time_limit: str | None = flag(metavar="TIME", help="start no new attempt after this time, such as 60s")
     max_messages: int = flag(
-        default=3_000_000, metavar="N", help="largest number of messages of a schedule that is tried"
+        default=DefaultOf("commsim.ranking.synthesis.made_schedules:MAX_MESSAGES"),
+        metavar="N",
+        help="largest number of messages of a schedule that is tried",
     )
     no_textbook: bool = switched(help="do not try the registered collectives")
     output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")

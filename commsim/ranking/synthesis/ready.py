@@ -10,9 +10,9 @@ from commsim.core.errors import InputError
 from commsim.core.extras import of_extra
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import Remark
-from commsim.prediction.inputs import PACKED, load_placement
+from commsim.prediction.inputs import load_placement
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Scenario
 

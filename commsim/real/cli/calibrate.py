@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.cli.flags import Verb, WithJson, flag
+from commsim.cli.flags import DefaultOf, Verb, WithJson, flag
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
 from commsim.core.remark import Remark, as_remarks
@@ -53,7 +53,9 @@ class CalibrateConfig(WithJson):
         help="network file to write: .toml, .json or .npz; goes on from FILE.passes.json",
     )
     passes: int = flag(
-        metavar="N", default=10, help="number of timings of each step; more are made if other programs disturb them"
+        metavar="N",
+        default=DefaultOf("commsim.real.calibrate:PASSES"),
+        help="number of timings of each step; more are made if other programs disturb them",
     )
 
 

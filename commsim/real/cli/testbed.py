@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from commsim.cli.flags import Flags, Verb, WithJson, flag, repeated, switched
+from commsim.cli.flags import DefaultOf, Flags, Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import Sizes
 from commsim.cli.flags.faults import FaultsInTime
 from commsim.core.errors import InputError
@@ -43,11 +43,13 @@ USUAL = ("ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all"
 FLAPPED = ["collective", "size(B)", "whole(ms)", "flapped(ms)", "lost(ms)", "predicted(ms)", "error", "wrong", "remark"]
 SHARED = ["shift(ms)", "job", "time(ms)", "spread(ms)", "alone(ms)", "predicted(ms)", "error", "slowdown"]
 
+NAME = DefaultOf("commsim.real.testbed.places:USUAL")
+
 
 class InTestbed(Flags):
     """The testbed in which a verb runs jobs."""
 
-    name: str | None = flag(metavar="NAME", help="a testbed that is up (default: testbed)")
+    name: str | None = flag(metavar="NAME", help="a testbed that is up (default: %(usual)s)", shown={"usual": NAME})
     network: str | None = flag(metavar="NETWORK", help="build a testbed of this network for this run only")
     routing: str | None = flag(metavar="NAME", help="with --network: routing, in place of the network's own")
 
@@ -65,7 +67,11 @@ class TestbedRunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
         metavar="N", help="number of ranks (default: all hosts that no server or aggregator needs)"
     )
     placement: str | None = flag(metavar="NAME|FILE", help="placement strategy, or a file (default: packed)")
-    backend: str = flag(default="mpi", metavar="mpi|gloo", help="library that carries the messages")
+    backend: str = flag(
+        default=DefaultOf("commsim.real.testbed.launch:BACKEND"),
+        metavar="mpi|gloo",
+        help="library that carries the messages",
+    )
     no_calibration: bool = switched(
         help="do not calibrate; predict from the given rates and latencies and the packet headers"
     )
@@ -172,7 +178,7 @@ def testbed_of(config: InTestbed) -> Iterator[tuple[NamesOfTestbed, TestbedLayou
         with temporary_testbed(routed(load_network(config.network), config.routing), _tell) as testbed:
             yield testbed
     else:
-        yield up(config.name or "testbed")
+        yield up(config.name or str(NAME))
 
 
 def cell_row(cell: TestbedCell) -> dict[str, Any]:
@@ -208,7 +214,9 @@ class ShareConfig(WithJson, InTestbed):
     size: str = flag("-b", default="4MiB", metavar="SIZE", help="size of each all-reduce")
     compute: str = flag(default="500ms", metavar="TIME", help="time between two all-reduces of a job")
     shifts: str = flag(default="0ms,250ms", metavar="TIME,...", help="delays of the second job's start")
-    iterations: int = flag(default=5, metavar="N", help="all-reduces of each job")
+    iterations: int = flag(
+        default=DefaultOf("commsim.real.testbed.share:share.iterations"), metavar="N", help="all-reduces of each job"
+    )
 
 
 def run_shared(config: ShareConfig) -> Answer:
@@ -260,7 +268,7 @@ class UpConfig(Flags):
 
     network: str = flag("network", metavar="NETWORK", help="topology:key=value,..., preset, or network file")
     routing: str | None = flag(metavar="NAME", help="routing, in place of the network's own")
-    name: str = flag(default="testbed", metavar="NAME", help="name of the testbed; several can be up")
+    name: str = flag(default=NAME, metavar="NAME", help="name of the testbed; several can be up")
 
 
 def routed(network: Network, routing: str | None) -> Network:
@@ -305,7 +313,7 @@ def status(_: WithJson) -> Answer:
 class DownConfig(Flags):
     """All flags of ``commsim testbed down``."""
 
-    name: str = flag("name", nargs="?", default="testbed", metavar="NAME", help="the testbed")
+    name: str = flag("name", nargs="?", default=NAME, metavar="NAME", help="the testbed")
     all: bool = switched(help="all testbeds, and the remains of crashed ones")
 
 

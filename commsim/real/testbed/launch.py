@@ -31,6 +31,8 @@ from .places import SECONDS_TO_DIE, NamesOfTestbed
 from .ranks import ANSWER
 
 BACKENDS = ("mpi", "gloo")
+BACKEND = BACKENDS[0]  # by default
+ITERATIONS = 5  # that are timed of each collective, by default
 SECONDS = 120.0
 MASTER_PORT = 29400
 MPICH = {
@@ -72,7 +74,7 @@ class Ranks:
         place: NamesOfTestbed,
         layout: TestbedLayout,
         seats: Sequence[int],
-        backend: str = "mpi",
+        backend: str = BACKEND,
         environment: dict[str, str] | None = None,
     ) -> None:
         if backend not in BACKENDS:
@@ -102,7 +104,9 @@ class Ranks:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
 
-    def prepare(self, what: Schedule | str, size: int, *, warmup: int = 2, iterations: int = 5, **more: Any) -> None:
+    def prepare(
+        self, what: Schedule | str, size: int, *, warmup: int = 2, iterations: int = ITERATIONS, **more: Any
+    ) -> None:
         """Tell the ranks what comes next; nothing is under way when this returns.
 
         Parameters
@@ -153,7 +157,7 @@ class Ranks:
         return str(path)
 
     def run(
-        self, what: Schedule | str, size: int, *, warmup: int = 2, iterations: int = 5, **more: Any
+        self, what: Schedule | str, size: int, *, warmup: int = 2, iterations: int = ITERATIONS, **more: Any
     ) -> dict[str, Any]:
         """Prepare, begin and finish."""
         self.prepare(what, size, warmup=warmup, iterations=iterations, **more)

@@ -22,7 +22,7 @@ from commsim.sparse.long_occupancy import with_words
 from switch_model.bpf.commands import output_of
 
 from .cable_shape import BURST, FRAME
-from .launch import Ranks
+from .launch import ITERATIONS, Ranks
 from .layout import TestbedLayout
 from .places import NamesOfTestbed
 
@@ -102,7 +102,7 @@ class TestbedCell:
 
 
 def measure(
-    ranks: Ranks, prepared: Plan, size: int, *, warmup: int = 1, iterations: int = 5, native: str = ""
+    ranks: Ranks, prepared: Plan, size: int, *, warmup: int = 1, iterations: int = ITERATIONS, native: str = ""
 ) -> TestbedCell:
     """Measure one size of what was prepared for the ranks' own network and seats.
 

@@ -14,7 +14,7 @@ from commsim.prediction.build import prepare
 from commsim.prediction.plans.dense import Plan
 
 from .calibration import SeatCosts, calibrate
-from .launch import Ranks
+from .launch import BACKEND, Ranks
 from .layout import TestbedLayout
 from .measure import TestbedCell, measure
 from .pinned import pinned
@@ -35,7 +35,7 @@ def run_cells(
     sizes: Sequence[int],
     *,
     native: Sequence[str] = (),
-    backend: str = "mpi",
+    backend: str = BACKEND,
     n_ranks: int | None = None,
     placement: str | None = None,
     seed: int = 0,

@@ -17,7 +17,7 @@ from commsim.core.schedule import Schedule
 from commsim.training.sharing.shared_schedules import ScheduledJob, run_jobs
 
 from .cable_shape import FRAME
-from .launch import Ranks
+from .launch import ITERATIONS, Ranks
 from .layout import TestbedLayout
 from .measure import LoadMeter, ProcessorLoad
 from .places import NamesOfTestbed
@@ -73,7 +73,7 @@ def share(
     shifts: Sequence[float],
     *,
     compute: float,
-    iterations: int = 5,
+    iterations: int = ITERATIONS,
     network: Network | None = None,
 ) -> list[ShiftedRun]:
     """Run jobs at once for every shift, and predict the same.

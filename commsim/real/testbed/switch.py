@@ -16,9 +16,10 @@ from commsim.core.cost import Framing
 from commsim.core.errors import BackendError
 from commsim.core.placement import Placement
 from commsim.prediction.build import prepare
-from switch_model.live.frames import HEADER_BYTES
+from switch_model.live.frames import HEADER_BYTES, PORT
 
 from .build import entering
+from .launch import ITERATIONS
 from .layout import TestbedLayout
 from .measure import LoadMeter, TestbedCell, as_cell, read_counts
 from .places import NamesOfTestbed
@@ -26,7 +27,6 @@ from .places import NamesOfTestbed
 # Elements of a packet: large packets, for what limits a switch in a process is packets per second.
 ELEMENTS = 256
 IP_AND_UDP, ETHERNET = 28, 14
-PORT = 48864
 SECONDS = 300.0
 # Longer than a pool takes to drain on a slow link, or everything would be sent twice.
 RTO = "200ms"
@@ -45,7 +45,7 @@ def measure_switch(
     size: int,
     *,
     warmup: int = 1,
-    iterations: int = 5,
+    iterations: int = ITERATIONS,
 ) -> TestbedCell:
     """All-reduce through the live switch, and predict the same with the flow engine.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from commsim.cli.flags import Verb
 
 from . import budget, pcap, prove, simulate
+from .simulate_flags import SwitchSimulateConfig
 
 EXAMPLES = {
     "switch": """
@@ -19,7 +20,7 @@ EXAMPLES = {
 
 COMMANDS = {
     "switch simulate": Verb(
-        simulate.SwitchSimulateConfig,
+        SwitchSimulateConfig,
         simulate.run,
         "simulate in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
     ),

@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import WithJson, flag
+from commsim.cli.flags import DefaultOf, WithJson, flag
 from commsim.core.errors import InputError
 from commsim.core.remark import as_remarks
 from commsim.core.units import format_bandwidth, format_size, parse_bandwidth, parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Facts, Table, remarks
+
+from .simulate_flags import BANDWIDTH, HARDWARE, SIZE, SYSTEM
 
 if TYPE_CHECKING:
     from switch_model.budget.chip import Hardware
@@ -27,10 +29,10 @@ class SwitchBudgetConfig(WithJson):
     """All flags of ``commsim switch budget``."""
 
     system: str = flag(
-        default="switchml_rdma", metavar="NAME[:key=value,...]", help="system: switchml_udp, switchml_rdma or atp"
+        default=SYSTEM, metavar="NAME[:key=value,...]", help="system: switchml_udp, switchml_rdma or atp"
     )
     hardware: str = flag(
-        default="tofino_1",
+        default=HARDWARE,
         metavar="NAME[:key=value,...]",
         help="switch, such as tofino_1, tofino_2 or tofino_1:pipes=2",
     )
@@ -38,14 +40,14 @@ class SwitchBudgetConfig(WithJson):
     elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
     packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
     jobs: int = flag(default=1, metavar="N", help="number of jobs")
-    workers: int = flag(default=8, metavar="N", help="workers of each job")
-    bandwidth: str = flag(default="100Gbps", metavar="RATE", help="rate of each worker")
+    workers: int = flag(default=DefaultOf("switch_model.system:N_WORKERS"), metavar="N", help="workers of each job")
+    bandwidth: str = flag(default=BANDWIDTH, metavar="RATE", help="rate of each worker")
     round_trip: str | None = flag(
         metavar="TIME",
         help="time from a packet to its result; prints bounds on the rate, and the slots needed to reach it",
     )
     loss: float = flag(default=0.0, metavar="P", help="with --round-trip: probability that a link loses a packet")
-    size: str = flag("-b", default="64MiB", metavar="SIZE", help="with --loss: size of each worker's tensor")
+    size: str = flag("-b", default=SIZE, metavar="SIZE", help="with --loss: size of each worker's tensor")
 
 
 def run(config: SwitchBudgetConfig) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import WithJson, flag
+from commsim.cli.flags import DefaultOf, WithJson, flag
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments
 
@@ -17,10 +17,22 @@ if TYPE_CHECKING:
 class SwitchProveConfig(WithJson):
     """All flags of ``commsim switch prove``."""
 
-    system: str = flag(default="switchml", metavar="NAME", help="protocol: switchml, switchml-live, omnireduce or atp")
+    system: str = flag(
+        default=DefaultOf("switch_model.prove.question:ProofQuestion.system"),
+        metavar="NAME",
+        help="protocol: switchml, switchml-live, omnireduce or atp",
+    )
     workers: int | None = flag(metavar="N", help="workers, 1 to 4; by default 3, for atp 2")
-    slots: int = flag(default=2, metavar="N", help="slots, 1 to 4; chunk q goes to slot q modulo N")
-    chunks: int = flag(default=4, metavar="N", help="chunks of the tensor, 1 to 8")
+    slots: int = flag(
+        default=DefaultOf("switch_model.prove.question:ProofQuestion.slots"),
+        metavar="N",
+        help="slots, 1 to 4; chunk q goes to slot q modulo N",
+    )
+    chunks: int = flag(
+        default=DefaultOf("switch_model.prove.question:ProofQuestion.chunks"),
+        metavar="N",
+        help="chunks of the tensor, 1 to 8",
+    )
     reorder: str = flag(
         default="",
         metavar="N",
@@ -30,12 +42,16 @@ class SwitchProveConfig(WithJson):
     restarts: int = flag(default=0, metavar="N", help="how often a worker restarts, at any moment")
     reboots: int = flag(default=0, metavar="N", help="how often the switch loses its state, at any moment")
     recovery: str = flag(
-        default="none",
+        default=DefaultOf("switch_model.prove.question:ProofQuestion.recovery"),
         metavar="KIND",
         help="what follows a failure: none, or epoch (the job begins again under another number, with clean slots)",
     )
     bug: str = flag(default="", metavar="NAME", help="seed a bug into the protocol; an unknown name lists them")
-    max_states: int = flag(default=20_000_000, metavar="N", help="give up beyond this number of states")
+    max_states: int = flag(
+        default=DefaultOf("switch_model.prove.exploration:explore.max_states"),
+        metavar="N",
+        help="give up beyond this number of states",
+    )
 
 
 def run(config: SwitchProveConfig) -> Answer:

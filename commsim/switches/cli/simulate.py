@@ -8,15 +8,20 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.spec import as_whole
-from commsim.core.units import parse_bandwidth, parse_nccl_size, parse_size, parse_time, share
+from commsim.core.units import (
+    parse_bandwidth,
+    parse_nccl_size,
+    parse_size,
+    parse_time,
+    share,
+)
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 
+from .simulate_flags import BANDWIDTH, LATENCY, SwitchSimulateConfig
 from .simulated_rows import (
     about_limits,
     about_pools,
@@ -42,60 +47,6 @@ LISTS: dict[str, Callable[[str], Any]] = {
 MAX_TENSORS = 1_000_000
 MAX_JOBS = 4096  # each of which gets a tree
 MAX_SAMPLE_EVERY = 1e6  # seconds
-
-
-class SwitchSimulateConfig(WithJson):
-    """All flags of ``commsim switch simulate``."""
-
-    system: str = flag(
-        default="switchml_rdma", metavar="NAME[:key=value,...]", help="system, such as atp or omnireduce:density=0.1"
-    )
-    workers: str = flag(default="8", metavar="N[,N...]", help="workers of a job")
-    jobs: int = flag(default=1, metavar="N", help="jobs that share the switches, each on its own hosts")
-    bandwidth: str | None = flag(metavar="RATE[,RATE...]", help="rate of each link of a star (default: 100Gbps)")
-    latency: str | None = flag(
-        metavar="TIME", help="one-way latency of each link of a star (default: 1us; --topology star has 500ns)"
-    )
-    topology: str | None = flag(metavar=TOPOLOGY, help="network, in place of a star")
-    size: str = flag("-b", default="64MiB", metavar="SIZE", help="size of each worker's tensor")
-    tensors: int = flag(default=1, metavar="N", help="number of tensors of that size, one after the other")
-    elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
-    packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
-    pool_size: str | None = flag(
-        metavar="N[,N...]", help="slots of a job, or of all jobs if they share them (atp); default: the system's own"
-    )
-    hardware: str = flag(default="tofino_1", metavar="NAME[:key=value,...]|none", help="switch with the slots")
-    window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
-    header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
-    rto: str | None = flag(metavar="TIME", help="time after which a worker retransmits a packet")
-    loss: str = flag(default="0", metavar="P[,P...]", help="probability that a link loses a packet, such as 1%%")
-    loss_up: float | None = flag(type=share, metavar="P", help="probability on links from hosts, in place of --loss")
-    loss_down: float | None = flag(type=share, metavar="P", help="probability on links to hosts, in place of --loss")
-    loss_burst: float = flag(default=1.0, metavar="N", help="mean length of a burst of losses, in packets")
-    buffer: str | None = flag(metavar="SIZE", help="capacity of each queue (default: infinite)")
-    ecn: str | None = flag(metavar="SIZE", help="queue length from which packets are marked")
-    start_jitter: str | None = flag(metavar="TIME", help="workers start late by up to this time")
-    floats: bool = switched(help="tensors of floats: send the exponent of each block one window ahead of its values")
-    seed: str = flag(default="0", metavar="N[,N...]", help="seed of losses, values and jitter")
-    engine: str = flag(
-        choices=("auto", "event", "recurrence"),
-        default="event",
-        help="recurrence: only with no losses and with --no-values",
-    )
-    no_values: bool = switched(help="sum no tensors; `exact` is then null")
-    versions: int | None = flag(
-        metavar="1|2", help="versions of each slot; with 1, errors occur that 2 versions prevent"
-    )
-    without: tuple[str, ...] = repeated(
-        metavar="RULE",
-        help="omit a rule of the protocol, to show the errors without it: seen_check, continued_slots; repeatable",
-    )
-    sample_every: str | None = flag(metavar="TIME", help="write slots in use and bytes queued over time into the JSON")
-    pcap: str | None = flag(metavar="FILE", help="write the packets on the workers' links")
-    pcap_values: bool = switched(help="with --pcap: write whole packets, not only headers")
-    draw: str | None = flag(
-        metavar="FILE", help="draw results over the varied parameter, or slots in use over time: .svg or .png"
-    )
 
 
 def run(config: SwitchSimulateConfig) -> Answer:
@@ -287,8 +238,8 @@ def _network(config: SwitchSimulateConfig, rate: str | None, n_hosts: int) -> Ne
     else:
         from topologies import TOPOLOGIES
 
-        bandwidth = parse_bandwidth("100Gbps" if rate is None else rate, "--bandwidth")
-        latency = parse_time(config.latency or "1us", "--latency")
+        bandwidth = parse_bandwidth(str(BANDWIDTH) if rate is None else rate, "--bandwidth")
+        latency = parse_time(config.latency or LATENCY, "--latency")
         network = TOPOLOGIES["star"].build(n_hosts=n_hosts, bandwidth=bandwidth, latency=latency)
     if config.buffer:
         buffer = np.full(network.n_links, parse_size(config.buffer, "--buffer"))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from commsim.cli.flags import Flags, Verb, WithJson, flag
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import DefaultOf, Flags, Verb, WithJson, flag
+from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
 from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.cli.run import resolved_network
 from commsim.cli.run_flags import read_flags
@@ -38,6 +38,8 @@ EXAMPLES = {
 }
 
 LOOKS = 200
+# Time between two samples of a timeline.
+SAMPLE = "1us"
 # Relative difference of times up to which a run is the same: a look at the queues may swap packets of one instant.
 ALIKE = 0.01
 # Hosts spray packets unless something else is said; what else a transport means is the same in all verbs.
@@ -61,7 +63,14 @@ class TrafficFlags(Flags):
         help="permutation, incast, outcast, all_to_all or random; or messages with src, dst and size_B",
     )  # fmt: skip
     size: str = flag("-b", default="1MB", metavar="SIZE", help="bytes of each message")
-    peers: int | None = flag(metavar="N", help="senders of an incast, receivers of an outcast (default: 8)")
+    peers: int | None = flag(
+        metavar="N",
+        help="senders of an incast (default: %(usual)s), receivers of an outcast (default: %(other)s)",
+        shown={
+            "usual": DefaultOf("commsim.traffic.patterns:incast.senders"),
+            "other": DefaultOf("commsim.traffic.patterns:outcast.receivers"),
+        },
+    )
     spread: str | None = flag(metavar="TIME", help="senders of an incast begin within this time (default: 0s)")
     routing: str | None = flag(metavar="NAME", help="routing of messages that keep to a path (default: the network's)")
 
@@ -74,8 +83,8 @@ class TrafficOutputs(WithJson):
     report: str | None = flag(metavar="FILE.html", help="write a page: completion times, queues and paths over time")
     sample: str | None = flag(
         metavar="TIME",
-        help="time between two samples of the queues (default: 1us for --timeline, 1/200 of the lower bound on the "
-        "time for --report)",
+        help=f"time between two samples of the queues (default: {SAMPLE} for --timeline, 1/{LOOKS} of the lower bound "
+        "on the time for --report)",
     )
 
 
@@ -88,7 +97,9 @@ class TrafficConfig(TrafficOutputs, Packets, FaultsInTime, Hashes, Faults, Traff
     )
     MEANT: ClassVar[Mapping[str, str]] = {"": "; a pattern is given as --pattern {}"}
     overhead: str | None = flag(
-        metavar="TIME", help="time per message at the sender, o of LogP (default: 1us, or 0us for GPUs of machines)"
+        metavar="TIME",
+        help="time per message at the sender, o of LogP (default: %(usual)s, or 0us for GPUs of machines)",
+        shown={"usual": OVERHEAD},
     )
     engine: str = flag(default="packet", metavar="NAME", help="packet, or flow")
 
@@ -228,7 +239,7 @@ def _looks(config: TrafficConfig) -> float | None:
 
         check_page(config.report)
     if config.sample is None:
-        return parse_time("1us", "--sample") if config.timeline is not None else 0.0
+        return parse_time(SAMPLE, "--sample") if config.timeline is not None else 0.0
     if (every := parse_time(config.sample, "--sample")) == 0:
         raise InputError("--sample is longer than 0s")
     return every

@@ -16,6 +16,7 @@ from .step import OnNetwork
 if TYPE_CHECKING:
     from commsim.training.parallel.transfers import Side
 
+HEAD_DIM, VALUE_BYTES = 128, 2  # by default
 COLUMNS = ["way", "time", "rate", "bound", "messages"]
 
 
@@ -35,8 +36,8 @@ class KvConfig(Transfer):
     model: str | None = flag(metavar="NAME", help="transformer, such as llama3-70b, in place of layers and heads")
     layers: int | None = flag(metavar="N", help="number of layers")
     kv_heads: int | None = flag(metavar="N", help="heads of keys and values")
-    head_dim: int | None = flag(metavar="N", help="elements of a head (default: 128)")
-    value_bytes: int = flag(default=2, metavar="N", help="bytes of an element")
+    head_dim: int | None = flag(metavar="N", help=f"elements of a head (default: {HEAD_DIM})")
+    value_bytes: int = flag(default=VALUE_BYTES, metavar="N", help="bytes of an element")
     tokens: int = flag(required=True, metavar="N", help="tokens whose keys and values are sent")
 
 
@@ -45,7 +46,7 @@ class WeightsConfig(Transfer):
 
     model: str | None = flag(metavar="NAME", help="transformer whose weights are sent, in place of --size")
     size: str | None = flag("-b", metavar="SIZE", help="size of all weights")
-    value_bytes: int = flag(default=2, metavar="N", help="bytes of a parameter, with --model")
+    value_bytes: int = flag(default=VALUE_BYTES, metavar="N", help="bytes of a parameter, with --model")
     parts: int = flag(default=1, metavar="N", help="ranks among which an inference engine divides the weights")
     synthesize: bool = switched(help="with one sender: make the fastest broadcast, with its lower bound")
 
@@ -96,7 +97,7 @@ def _kv_of(config: KvConfig) -> tuple[float, int]:
         return model.kv_bytes / 2 * config.value_bytes * (model.attention_layers or model.layers), heads
     if config.layers is None or config.kv_heads is None:
         raise InputError("give --model NAME, or --layers N and --kv-heads N")
-    dim = 128 if config.head_dim is None else config.head_dim
+    dim = HEAD_DIM if config.head_dim is None else config.head_dim
     for name, value in (("--layers", config.layers), ("--kv-heads", config.kv_heads), ("--head-dim", dim)):
         if value < 1:
             raise InputError(f"{name} must be 1 or more, got {value}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import WithJson, flag
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import DefaultOf, WithJson, flag
+from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
+from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.prediction.options import COSTS
@@ -29,14 +30,17 @@ class Communication(Hashes, Faults, WithJson):
     bandwidth: str | None = flag(metavar="RATE", help="rate of each worker in each direction, such as 100Gbps")
     latency: str | None = flag(metavar="TIME", help="time of each step of a collective and of a message (default: 0s)")
     overhead: str | None = flag(
-        metavar="TIME", help="time per message at the sender (default: 1us; with --bandwidth 0s)"
+        metavar="TIME",
+        help="time per message at the sender (default: %(usual)s; with --bandwidth 0s)",
+        shown={"usual": OVERHEAD},
     )
     recv_overhead: str | None = flag(metavar="TIME", help="with --network: time per message at the receiver")
     reduce_rate: str | None = flag(metavar="RATE", help="with --network: rate at which a rank reduces, such as 10GB/s")
     payload: str | None = flag("--payload", "--mtu", metavar="SIZE", help="payload bytes of a packet, such as 4096B")
     header: str | None = flag(
         metavar="SIZE",
-        help="header bytes of each packet, in addition to the payload (default: none; with --payload: 82B)",
+        help="header bytes of each packet, in addition to the payload (default: none; with --payload: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.core.cost:ROCE_HEADER", "{:g}B".format)},
     )
     network: str | None = flag(metavar=TOPOLOGY, help="in place of --bandwidth: simulate each exchange on this network")
     software: str | None = flag(
@@ -85,7 +89,7 @@ def costs(
             raise InputError("--latency goes with --bandwidth: the network already has latencies")
         options: dict[str, Any] = {name: getattr(config, name) for name in ("overhead", *ON_NETWORK)}
         return network_costs(
-            config.network, config.placement or "packed", n_ranks=n_ranks, seed=config.seed or 0,
+            config.network, config.placement or PACKED, n_ranks=n_ranks, seed=config.seed or 0,
             algorithms=dict(map(_algorithm, algorithm)), framing=framing, compressor=compressor, **options,
         )  # fmt: skip
     if config.bandwidth is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import flag, repeated
+from commsim.cli.flags import DefaultOf, flag, repeated
 from commsim.core.errors import InputError, unknown_name
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time, parse_size, parse_time
@@ -41,7 +41,11 @@ class PipelineConfig(WithPhases):
     )
     stages: int = flag(required=True, metavar="D", help="number of workers in a pipeline")
     micro_batches: int = flag(required=True, metavar="N", help="micro-batches of an iteration")
-    chunks: int | None = flag(metavar="V", help="stages on each worker, in the interleaved schedule (default: 2)")
+    chunks: int | None = flag(
+        metavar="V",
+        help="stages on each worker, in the interleaved schedule (default: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.training.parallel.pipeline_orders:CHUNKS")},
+    )
     forward: str = flag(required=True, metavar="TIME", help="forward time of a micro-batch in all stages of a worker")
     backward: str = flag(required=True, metavar="TIME", help="backward time of a micro-batch on one worker")
     activation: str = flag(
@@ -102,11 +106,11 @@ def _simulate(
     config: PipelineConfig, name: str, time_of: Callable[[Task], float]
 ) -> tuple[PipelineOrder, TaskTimeline]:
     from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
-    from commsim.training.parallel.pipeline_orders import ORDERS, interleaved
+    from commsim.training.parallel.pipeline_orders import CHUNKS, ORDERS, interleaved
     from commsim.training.task_graph import simulate_graph
 
     if name == "interleaved":
-        order = interleaved(config.stages, config.micro_batches, 2 if config.chunks is None else config.chunks)
+        order = interleaved(config.stages, config.micro_batches, CHUNKS if config.chunks is None else config.chunks)
     else:
         order = ORDERS[name](config.stages, config.micro_batches)
     parts = order.n_stages // order.n_workers
@@ -153,7 +157,11 @@ class MoeConfig(WithPhases):
     gradients: str = flag(
         required=True, metavar="SIZE", help="size of the gradients, per layer, of the weights that are on all GPUs"
     )
-    micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
+    micro_op: str | None = flag(
+        metavar="SIZE",
+        help="size of lina's pieces (default: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.training.parallel.layer_parallel:LINA_MICRO_OP", "{:g}B".format)},
+    )
 
 
 def run_moe(config: MoeConfig) -> Answer:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import WithJson, flag
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import DefaultOf, WithJson, flag
+from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_bandwidth, parse_nccl_size
@@ -21,12 +21,22 @@ class ReshardConfig(Hashes, WithJson):
 
     size: str = flag("-b", required=True, metavar="SIZE", help="size of the piece")
     receivers: int = flag(required=True, metavar="A", help="hosts that need it")
-    chunks: int = flag(default=64, metavar="K", help="chunks of a broadcast")
+    chunks: int = flag(
+        default=DefaultOf("commsim.training.parallel.resharding:CHUNKS"), metavar="K", help="chunks of a broadcast"
+    )
     bandwidth: str | None = flag(metavar="RATE", help="rate of each host in each direction, for the closed forms")
     local_bandwidth: str | None = flag(metavar="RATE", help="rate between the receivers, if they have another network")
     network: str | None = flag(metavar=TOPOLOGY, help="simulate on this network; the first host of --placement sends")
-    placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of sender and receivers")
-    overhead: str | None = flag(metavar="TIME", help="with --network: time per message at the sender (default: 1us)")
+    placement: str = flag(
+        default=DefaultOf("commsim.core.placement:PACKED"),
+        metavar="NAME|FILE",
+        help="placement of sender and receivers",
+    )
+    overhead: str | None = flag(
+        metavar="TIME",
+        help="with --network: time per message at the sender (default: %(usual)s)",
+        shown={"usual": OVERHEAD},
+    )
 
 
 def run_reshard(config: ReshardConfig) -> Answer:
@@ -37,7 +47,7 @@ def run_reshard(config: ReshardConfig) -> Answer:
         raise InputError("give --bandwidth RATE for the closed forms, --network SPEC to simulate, or both")
     if config.local_bandwidth is not None and config.bandwidth is None:
         raise InputError("--local-bandwidth goes with --bandwidth")
-    if config.placement != "packed" and config.network is None:
+    if config.given("placement") and config.network is None:
         raise InputError("--placement goes with --network")
     if config.hashes is not None and config.network is None:
         raise InputError("--hashes goes with --network: the closed forms have no routes")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsim.cli.flags import WithJson, flag
+from commsim.cli.flags import DefaultOf, WithJson, flag
 from commsim.cli.flags.faults import Faults, Hashes, with_faults
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
@@ -34,7 +34,11 @@ class WorkloadShareConfig(WithJson, Faults, Hashes):
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml|NAME:key=value,...|FILE", help="a cluster, or a network")
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases and placements")
-    sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
+    sharing: str = flag(
+        default=DefaultOf("commsim.training.sharing.shared_links:simulate_jobs.sharing"),
+        metavar="HOW",
+        help="fair, weighted, priority or mltcp",
+    )
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
         help="start times (default: 0 s), or JSON of `commsim place`, which then supplies the start times, the "
@@ -47,10 +51,17 @@ class WorkloadShareConfig(WithJson, Faults, Hashes):
         "Crux assigns them",
     )
     mltcp: str | None = flag(
-        metavar="slope=X,intercept=Y", help="parameters, for mltcp sharing (default: slope=4,intercept=0.25)"
+        metavar="slope=X,intercept=Y",
+        help="parameters, for mltcp sharing (default: slope=%(slope)s,intercept=%(intercept)s)",
+        shown={
+            name: DefaultOf(f"commsim.training.sharing.shared_links:Mltcp.{name}", "{:g}".format)
+            for name in ("slope", "intercept")
+        },
     )
     iterations: int = flag(
-        default=100, metavar="N", help="iterations of each job; times are means of the second half of them"
+        default=DefaultOf("commsim.training.sharing.shared_links:simulate_jobs.iterations"),
+        metavar="N",
+        help="iterations of each job; times are means of the second half of them",
     )
     jitter: float = flag(
         default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import WithJson, flag, switched
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import DefaultOf, WithJson, flag, switched
+from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time
@@ -28,9 +28,13 @@ class OnNetwork(Hashes, Faults, WithJson):
     topology: str | None = flag(
         "--topology", "--network", metavar=TOPOLOGY, help="network (default: the GPU's machines behind one switch)"
     )
-    placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of the ranks")
+    placement: str = flag(
+        default=DefaultOf("commsim.core.placement:PACKED"), metavar="NAME|FILE", help="placement of the ranks"
+    )
     overhead: str | None = flag(
-        metavar="TIME", help="time per message at the sender (default: 1us for hosts, 0s for GPUs of machines)"
+        metavar="TIME",
+        help="time per message at the sender (default: %(usual)s for hosts, 0s for GPUs of machines)",
+        shown={"usual": OVERHEAD},
     )
     software: str | None = flag(metavar="NAME", help="communication library whose measured rate per port is used")
 
@@ -56,14 +60,22 @@ class StepConfig(OnNetwork, PhaseFlags):
     micro_batch: int = flag(default=1, metavar="N", help="sequences of a micro-batch")
     global_batch: int = flag(required=True, metavar="N", help="sequences of a step")
     sequence: int | None = flag(
-        metavar="N", help="tokens of a sequence (default: the model's own in its pre-training, else 8192)"
+        metavar="N",
+        help="tokens of a sequence (default: the model's own in its pre-training, else %(usual)s)",
+        shown={"usual": DefaultOf("commsim.training.steps.ask:SEQUENCE")},
     )
-    precision: str | None = flag(metavar="NAME", help="bf16, fp8, fp4 (default: bf16)")
+    precision: str | None = flag(
+        metavar="NAME",
+        help="bf16, fp8, fp4 (default: %(usual)s)",
+        shown={"usual": DefaultOf("commsim.training.steps.ask:PRECISION")},
+    )
     factor: float | None = flag(
         metavar="X", help="compute time over roofline time (default: that of the most similar calibrated setup)"
     )
     sharding: str = flag(
-        default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks shard"
+        default=DefaultOf("commsim.training.steps.step_setting:StepSetting.sharding"),
+        choices=("optimizer", "full", "none"),
+        help="what data parallel ranks shard",
     )
     recompute: bool = switched(help="recompute the forward pass in the backward pass")
     frozen: bool = switched(help="weights are frozen: only adapters are trained")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import flag, repeated
+from commsim.cli.flags import DefaultOf, flag, repeated
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import write_json
 from commsim.core.limits import is_there
@@ -31,6 +31,8 @@ ONLY_TRACE = ("workers", "density", "batch_time", "optimizer_time", "compression
 PACKETS = ("preset", "transport", "balancing")
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
 MAX_ROWS = 40
+DRAWN = 100  # iterations with --jitter, by default
+VALUE_BYTES = DefaultOf("commsim.training.backward_trace:read_backward_trace.value_bytes")
 
 
 class TrainingConfig(WithPhases):
@@ -71,14 +73,16 @@ class TrainingConfig(WithPhases):
         metavar="TIME",
         help="time of the optimiser, in place of the column update_us (default: part of the forward pass)",
     )
-    value_bytes: int | None = flag(metavar="N", help="bytes of an element, for the column numel (default: 4)")
+    value_bytes: int | None = flag(
+        metavar="N", help="bytes of an element, for the column numel (default: %(usual)s)", shown={"usual": VALUE_BYTES}
+    )
     straggler: tuple[float, ...] = repeated(
         metavar="X", help="the computation of one worker takes X times as long; repeatable"
     )
     jitter: float | None = flag(
         metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )
-    iterations: int | None = flag(metavar="N", help="with --jitter: number of iterations drawn (default: 100)")
+    iterations: int | None = flag(metavar="N", help=f"with --jitter: number of iterations drawn (default: {DRAWN})")
     seed: int | None = flag(metavar="N", help="seed of jitter, of random placement and of ECMP (default: 0)")
     engine: str = flag(
         default="flow", metavar="NAME", choices=("flow", "packet"),
@@ -170,7 +174,7 @@ def _train(config: TrainingConfig, spec: str, setting: TrainingSetting) -> Train
 
     if config.iterations is not None and not config.jitter:
         raise InputError("--iterations goes with --jitter: without it every iteration is the same")
-    drawn = 100 if config.iterations is None else config.iterations
+    drawn = DRAWN if config.iterations is None else config.iterations
     return train(spec, setting, slowdowns=config.straggler, jitter=config.jitter or 0.0,
                  iterations=drawn if config.jitter else 1, seed=config.seed or 0)  # fmt: skip
 
@@ -183,7 +187,7 @@ def _setting(config: TrainingConfig) -> tuple[TrainingSetting, list[Remark]]:
 
     if config.workers is None:
         raise InputError("--trace needs a number of workers: --workers N")
-    value_bytes = 4 if config.value_bytes is None else config.value_bytes
+    value_bytes = VALUE_BYTES.value() if config.value_bytes is None else config.value_bytes
     if value_bytes < 1:
         raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
     batch_time = None if config.batch_time is None else parse_time(config.batch_time, "--batch-time")

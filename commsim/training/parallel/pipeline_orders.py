@@ -19,6 +19,8 @@ from fractions import Fraction
 from commsim.core.errors import InputError, unknown_name
 
 MAX_PASSES = 250_000
+# Stages on each worker of an interleaved schedule, by default.
+CHUNKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def eager_one_forward_one_backward(n_workers: int, n_micro_batches: int) -> Pipe
     return PipelineOrder("eager_1f1b", n_workers, n_micro_batches, steps)
 
 
-def interleaved(n_workers: int, n_micro_batches: int, n_chunks: int = 2) -> PipelineOrder:
+def interleaved(n_workers: int, n_micro_batches: int, n_chunks: int = CHUNKS) -> PipelineOrder:
     """1F1B with v stages on each worker, every D-th of the model: bubble (D-1)/(vN+D-1), v times as many messages.
 
     Parameters
@@ -204,7 +206,7 @@ ORDERS = {
 }
 
 
-def ideal_bubble(name: str, n_workers: int, n_micro_batches: int, n_chunks: int = 2) -> Fraction:
+def ideal_bubble(name: str, n_workers: int, n_micro_batches: int, n_chunks: int = CHUNKS) -> Fraction:
     """Share of time in which workers idle, by the published formula: without communication, with equal stages.
 
     Exact for gpipe, 1f1b and interleaved whatever a backward pass takes; for eager_1f1b when that is no less than a

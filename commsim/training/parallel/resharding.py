@@ -31,7 +31,7 @@ import numpy as np
 from collectives.dense.broadcast import chain_broadcast
 from commsim.core.errors import InputError, unknown_name
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
@@ -39,6 +39,7 @@ from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
 
 MAX_RECEIVERS = 1024
+CHUNKS = 64  # of a broadcast, by default
 STRATEGIES = ("send_recv", "all_gather", "broadcast")
 
 
@@ -48,7 +49,7 @@ def resharding_time(
     bandwidth: float,
     n_receivers: int,
     *,
-    n_chunks: int = 64,
+    n_chunks: int = CHUNKS,
     local_bandwidth: float | None = None,
 ) -> float:
     """Evaluate the closed form, without latencies.
@@ -84,7 +85,7 @@ def resharding_time(
     return once * (1 + (n_receivers - 1) / n_chunks)
 
 
-def resharding_schedule(strategy: str, n_receivers: int, n_chunks: int = 64) -> Schedule:
+def resharding_schedule(strategy: str, n_receivers: int, n_chunks: int = CHUNKS) -> Schedule:
     """Schedule of one piece: rank 0 has it, and the others need it. Each is a broadcast, and can be checked as one.
 
     Parameters
@@ -122,8 +123,8 @@ def _require(strategy: str, n_receivers: int, n_chunks: int) -> None:
 
 
 def resharding_result(
-    strategy: str, size: float, network: str | Network, n_receivers: int, *, n_chunks: int = 64,
-    placement: str | Placement = "packed", overhead: float | str | None = None, hashes: int | None = None,
+    strategy: str, size: float, network: str | Network, n_receivers: int, *, n_chunks: int = CHUNKS,
+    placement: str | Placement = PACKED, overhead: float | str | None = None, hashes: int | None = None,
 ) -> Result:  # fmt: skip
     """Simulate a piece on a network; the sender is the first that is placed.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import Remark
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.python_values import NetworkLike, network_of
@@ -26,7 +26,7 @@ def transfer_rows(
     size: float,
     ways: Sequence[str] = ("direct",),
     *,
-    placement: str = "packed",
+    placement: str = PACKED,
     seed: int = 0,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
@@ -82,7 +82,7 @@ def best_push(
     receivers: int,
     size: float,
     *,
-    placement: str = "packed",
+    placement: str = PACKED,
     seed: int = 0,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),

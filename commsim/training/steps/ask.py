@@ -9,11 +9,13 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import Network
+from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.prediction.checks import checked_all, texts
 from commsim.prediction.inputs import load_placement
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.prediction.read import changed_network
+from commsim.prediction.scenario import ENGINES
 from commsim.training.gpus import Gpu
 from commsim.training.gpus import gpu as gpu_named
 
@@ -55,9 +57,9 @@ def training_step(
     recompute: bool = False,
     frozen: bool = False,
     overlap: Sequence[str] = HIDDEN,
-    placement: str = "packed",
+    placement: str = PACKED,
     seed: int = 0,
-    engine: str = "flow",
+    engine: str = ENGINES[0],
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
     hashes: int | None = None,
@@ -233,9 +235,9 @@ def check_machines(gpu: Gpu, network: Network) -> None:
 def traffic_on(
     network: Network,
     n_ranks: int,
-    placement: str = "packed",
+    placement: str = PACKED,
     seed: int = 0,
-    engine: str = "flow",
+    engine: str = ENGINES[0],
     *,
     damaged: bool = False,
     hashes: int | None = None,

@@ -19,7 +19,7 @@ from commsim.core.remark import ASSUMED, Remark
 from commsim.core.units import count_text
 from commsim.prediction.collective_names import usual_collective
 from commsim.prediction.read import scenario_of
-from commsim.prediction.scenario import Scenario
+from commsim.prediction.scenario import ENGINES, Scenario
 from commsim.prediction.solve import plan_of, solve
 from commsim.training.cost_by_simulation import MESSAGE, SEND
 from commsim.training.hash_ends import MEDIAN, Times, seed_of_hash
@@ -57,7 +57,7 @@ class StepTraffic:
         network: Network,
         placement: Placement,
         seed: int = 0,
-        engine: str = "flow",
+        engine: str = ENGINES[0],
         *,
         damaged: bool = False,
         hashes: int | None = None,
