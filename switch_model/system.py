@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -46,8 +50,9 @@ class System:
     versions : int
         2: the slot of the round before answers workers that missed its result, and is cleared for the round after.
         Reserved slots need 2 even without loss; 1 leaves the rule out, and sums go wrong from the second round on.
-    shared : bool
-        Slots belong to the fragment that finds them free (ATP); else they are reserved for a job.
+    shared_slots : callable, optional
+        Slots that fragments share, each its own while it finds it free (ATP): a function from the number of a job, its
+        window and the pool's size to the slot of each entry of the window, int32[window]. None: slots are reserved.
     sliding : bool
         Messages go in order in a window (ATP, PANAMA); else each slot clocks itself (SwitchML).
     ecn_window : bool
@@ -101,7 +106,7 @@ class System:
     pool_size: int = 512
     window: int = 512
     versions: int = 2
-    shared: bool = False
+    shared_slots: Callable[[int, int, int], NDArray[np.int32]] | None = None
     sliding: bool = False
     ecn_window: bool = False
     gain: float = 1.0
@@ -168,6 +173,11 @@ class System:
             raise InputError(f"{self.name}: aggregators on hosts are {' or '.join(HOSTS[1:])}, got {self.hosts!r}")
         if self.window % self.cores:
             raise InputError(f"{self.name}: {self.window} slots cannot be shared out among {self.cores} cores")
+
+    @property
+    def shared(self) -> bool:
+        """Whether jobs share the slots, which fragments claim."""
+        return self.shared_slots is not None
 
     @property
     def payload(self) -> int:

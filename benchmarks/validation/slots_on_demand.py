@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from switch_model.system import System
+from switch_model.systems.atp import hashed_slots
 from tests.oracles.slow_pool import Pool
 
 N_WORKERS, N_FRAGMENTS, N_SWITCHES = 4, 3, 3
@@ -36,7 +37,16 @@ class Traffic(NamedTuple):
 
 def one_slot(switch_model: str, everyone: int) -> Pool:
     """Make a switch with memory for one fragment of one element, shared as ATP shares it."""
-    system = System(switch_model, 1, pool_size=1, window=1, versions=1, shared=True, arithmetic="saturate", server=True)
+    system = System(
+        switch_model,
+        1,
+        pool_size=1,
+        window=1,
+        versions=1,
+        shared_slots=hashed_slots,
+        arithmetic="saturate",
+        server=True,
+    )
     return Pool(system, N_WORKERS, everyone=everyone)
 
 

@@ -21,9 +21,10 @@ from benchmarks.validation.slots_on_demand import (
 )
 from switch_model.payload import given_payload
 from switch_model.system import System
+from switch_model.systems.atp import hashed_slots
 
 PLAIN = System("plain", 2, pool_size=2, window=2)
-SHARED = replace(PLAIN, versions=1, shared=True, server=True, arithmetic="saturate")
+SHARED = replace(PLAIN, versions=1, shared_slots=hashed_slots, server=True, arithmetic="saturate")
 choices = st.lists(st.tuples(st.integers(0, 63), st.sampled_from([LOSE, DOUBLE, REPEAT, 3, 4, 5, 6])), max_size=150)
 
 

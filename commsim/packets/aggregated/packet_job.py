@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -278,26 +277,3 @@ class AggregationJob:
         """
         if self.system.lossless and np.any(network.loss if loss is None else loss):
             raise InputError(f"{self.system.name} needs links without loss, {network.name} loses packets")
-
-    def shared_slots(self, number: int) -> NDArray[np.int32]:
-        """Slot of each entry of the window when slots are shared: hashes, drawn again until they differ.
-
-        Where a window has more entries than there are slots, several have the same one: of fragments under way the
-        first holds it, and the others are summed at the server.
-
-        Parameters
-        ----------
-        number : int
-            Number of the job, which the hash takes in.
-        """
-        pool, slots = self.system.pool_size, set[int]()
-        chosen = np.empty(self.window, np.int32)
-        for entry in range(self.window):
-            if entry % pool == 0:
-                slots.clear()
-            salt = 0
-            while (slot := zlib.crc32(f"{number} {entry} {salt}".encode()) % pool) in slots:
-                salt += 1
-            slots.add(slot)
-            chosen[entry] = slot
-        return chosen

@@ -174,7 +174,8 @@ def _add_job(draft: Draft, number: int, job: AggregationJob) -> None:
         worker["congestion_window"] = min(system.window, system.max_window)
         worker["finished"] = -1
         draft.worker.append(worker)
-    slots = job.shared_slots(number) if system.shared else np.zeros(job.window, np.int32)
+    shared = system.shared_slots
+    slots = np.zeros(job.window, np.int32) if shared is None else shared(number, job.window, system.pool_size)
     draft.entry_slots.append(np.tile(slots, n))
     draft.n_entries += n * job.window
 

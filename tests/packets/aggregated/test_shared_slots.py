@@ -1,5 +1,7 @@
 """Slots that jobs share: what finds none goes to a server, of which each job has its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,14 +10,15 @@ from commsim.packets.aggregated.aggregation_jobs import aggregation_job
 from commsim.packets.run_packets import simulate_aggregation
 from commsim.prediction.inputs import load_network
 from switch_model.systems import SYSTEMS
+from switch_model.systems.atp import hashed_slots
 
 STAR = "star:n_hosts=9,bandwidth=100Gbps,latency=1us"
 N = 250_000  # elements
 
 
-def through_server(pool_size):
+def through_server(pool_size, **changes):
     network = load_network(STAR)
-    system = SYSTEMS["atp"].build(pool_size=pool_size)
+    system = replace(SYSTEMS["atp"].build(pool_size=pool_size), **changes)
     job = aggregation_job(system, network, network.endpoints[:8].tolist(), N)
     result = simulate_aggregation(network, [job]).results[0]
     assert result.counters["exact"]
@@ -31,6 +34,22 @@ def test_a_window_of_more_fragments_than_slots_sends_the_others_to_the_server():
     assert copies[0] == 1
     assert (np.diff(times) > 0).all()
     assert times[-1] == pytest.approx(copies[-1] * 1.34 * 4 * N / 12.5e9, rel=0.01)  # 332 bytes for 248 of values
+
+
+def test_the_hash_of_atp_gives_each_fragment_under_way_a_slot_of_its_own():
+    assert hashed_slots(0, 4, 20_000).tolist() == [443, 16588, 4661, 16450]
+    for job in range(3):
+        assert len({*hashed_slots(job, 100, 100).tolist()}) == 100
+    assert sorted(hashed_slots(2, 6, 3).tolist()) == [0, 0, 1, 1, 2, 2]
+
+
+def test_fragments_that_a_system_gives_one_slot_meet_in_it():
+    """The server gets those that find it taken, until it has given them slots of their own."""
+    (hashed, _), (crowded, _) = (
+        through_server(100, shared_slots=slots)
+        for slots in (hashed_slots, lambda _, window, __: np.zeros(window, np.int32))
+    )
+    assert hashed == 1 < crowded - 0.1
 
 
 @pytest.mark.parametrize("pool_size", [10, 50])
