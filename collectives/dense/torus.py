@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -41,12 +42,19 @@ def check_dims(name: str, n_ranks: int, dims: tuple[int, ...]) -> tuple[int, ...
 def torus_cost(
     n_ranks: int, size: float, link: LogGP, dims: tuple[int, ...] | None = None, all_links: bool = False
 ) -> float:
-    """Cost of a ring reduce-scatter and a ring all-gather per dimension, each of what the ones before it left."""
+    """Cost of a ring reduce-scatter and a ring all-gather per dimension, each of what the ones before it left.
+
+    Over all links 2D parts go at once; a rank's message engine starts the 2D messages of a hop in turn.
+    """
+    dims = dims or default_dims(n_ranks)
     if all_links:
-        why = "all_links has no closed form on one port; use engine flow, or torus_all_reduce:all_links=false"
-        raise NoClosedFormError(f"torus_all_reduce: {why}")
+        n_parts, least = 2 * len(dims), min(dims)
+        if link.ports < n_parts or least != max(dims) or least < 3:
+            why = "has a closed form only on equal sides of 3 ranks or more with a link each way"
+            raise NoClosedFormError(f"torus_all_reduce:all_links=true {why}; use engine flow, or all_links=false")
+        size, link = size / n_parts, dataclasses.replace(link, o=n_parts * link.o)
     cost = 0.0
-    for side in reversed(dims or default_dims(n_ranks)):
+    for side in reversed(dims):
         cost += reducing_ring_cost(side, size, link) + half_ring_cost(side, size, link)
         size /= side
     return cost
@@ -66,8 +74,8 @@ def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None, all_link
         hosts first and ranks per socket last. By default two nearly equal sides.
     all_links : bool
         Whether 2D equal parts of the vector start along each of the D dimensions in both directions at once, for ranks
-        with a link each way: on equal sides 2(p-1)S/(2DpB) seconds in place of nearly 2(p-1)S/(pB). On a torus whose
-        sides are the default of `dims` it is true unless it is given.
+        with a link each way: on equal sides the sum over sides d of 2(d-1)(2Do + L + S/(2DdmB)). On a torus it is
+        true unless it is given.
 
     Returns
     -------

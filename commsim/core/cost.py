@@ -29,6 +29,9 @@ class LogGP:
         Bandwidth of the bottleneck.
     gamma : float, s/byte
         Time to reduce a byte at the receiver.
+    ports : int
+        Links by which a rank sends at once, each of this bandwidth and each for one receiver; its messages have one
+        message engine.
 
     References
     ----------
@@ -40,6 +43,7 @@ class LogGP:
     o: float = 0.0
     B: float = 1.0
     gamma: float = 0.0
+    ports: int = 1
 
     @property
     def alpha(self) -> float:

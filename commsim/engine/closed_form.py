@@ -103,11 +103,14 @@ class UsedPaths:
         Columns of :func:`commsim.engine.alpha_beta.costs_alone`, s, s/byte, s, s, s/byte; at least one row.
     n_messages, n_chunks : float64[n]
         Messages and chunks that each connection carries.
+    ports : int
+        Connections that each rank has, where no two connections share a link; else 1.
     """
 
     costs: NDArray[np.float64]
     n_messages: NDArray[np.float64]
     n_chunks: NDArray[np.float64]
+    ports: int = 1
 
     @property
     def slowest(self) -> LogGP:
@@ -116,14 +119,14 @@ class UsedPaths:
         Gamma is that of connections that reduce: a switch may add at the rate of its links where a rank, which only
         takes copies, would not.
         """
-        return _link(*self.costs.max(axis=0))
+        return _link(self.ports, *self.costs.max(axis=0))
 
     @property
     def fastest(self) -> LogGP:
         """Lowest latency and highest rate of those that use links; what ends cost is that of the slowest."""
         overhead, slowest, _, receive, gamma = self.costs.max(axis=0)
         beta, latency = self.costs[self.costs[:, 1] > 0 if slowest else slice(None), 1:3].min(axis=0)
-        return _link(overhead, beta, latency, receive, gamma)
+        return _link(self.ports, overhead, beta, latency, receive, gamma)
 
     def longest(self, chunk: float) -> float:
         """Time for which some connection is busy with its messages, one after the other: bytes of a chunk in, s out."""
@@ -131,8 +134,8 @@ class UsedPaths:
         return float(busy.max())
 
 
-def _link(overhead: float, beta: float, latency: float, receive: float, gamma: float) -> LogGP:
-    return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma)
+def _link(ports: int, overhead: float, beta: float, latency: float, receive: float, gamma: float) -> LogGP:
+    return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma, ports=ports)
 
 
 def used_paths(network: Network, job: FlowJob, *, routing: str | None = None, seed: int = 0) -> UsedPaths:
@@ -151,7 +154,9 @@ def used_paths(network: Network, job: FlowJob, *, routing: str | None = None, se
     routes = find_connection_routes(network, job.placement, ends, channel, routing=routing, seed=seed)
     costs = costs_alone(network, nodes, routes, job.rate_cap)
     costs[:, 4] *= found[:, 3] > 0
-    return UsedPaths(costs, found[:, 4].astype(np.float64), found[:, 5].astype(np.float64))
+    alone = len(routes.link) == len(np.unique(routes.link)) and bool((network.message_engines[nodes] == 1).all())
+    ports = int(np.unique(ends[:, 0], return_counts=True)[1].min()) if alone else 1
+    return UsedPaths(costs, found[:, 4].astype(np.float64), found[:, 5].astype(np.float64), ports)
 
 
 def _connections(schedule: Schedule) -> NDArray[np.int64]:

@@ -89,11 +89,12 @@ def build_fitted(request: CollectiveRequest) -> tuple[Schedule, dict[str, Any], 
         if dims is not None:
             parameters["dims"] = dims
             text = f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost"
-            if "all_links" in entry.parameters.keys() - request.raw.keys() and is_torus(network):
-                parameters["all_links"] = True
-                text += ", over all links of a host at once; all_links=false takes one at a time"
             schedule = entry.build(n_ranks, **parameters)
             notes.append(Remark("dims", text))
+    if "all_links" in entry.parameters.keys() - request.raw.keys() and is_torus(network):
+        parameters["all_links"] = True
+        schedule = entry.build(n_ranks, **parameters)
+        notes.append(Remark("all-links", f"{name}: all links of a host at once; all_links=false takes one at a time"))
     usual = getattr(entry.parameters.get("n_servers"), "default", None)
     if usual is not None and "n_servers" not in request.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
         text = f"{name}: n_servers={usual}, its default; {count_text(free, 'host')} beside the ranks are free"

@@ -1,3 +1,4 @@
+import itertools
 import math
 import re
 
@@ -79,6 +80,33 @@ def test_on_a_torus_all_links_are_the_default_and_what_runs_where_nothing_is_nam
     assert cs.predict("torus_all_reduce:all_links=false", network, "1GB").time == pytest.approx(
         2 * 63 / 64 / 50, rel=0.01
     )
+
+
+@pytest.mark.parametrize("dims", [(4, 4), (3, 3), (4, 4, 4)])
+def test_sides_that_are_given_are_the_same_algorithm_as_those_of_the_torus(dims):
+    """What is named, with its sides or without, is what runs by default; the closed form of all links is exact."""
+    text = "x".join(map(str, dims))
+    network = f"torus:dims={text},bandwidth=400Gbps"
+    asked = [
+        (None, {}),
+        ("torus_all_reduce", {}),
+        (f"torus_all_reduce:dims={text}", {}),
+        (None, {"engine": "closed-form"}),
+    ]
+    for size, overhead in itertools.product((1024, 2**20, 2**30), ("0us", "1us")):
+        times = [cs.predict(name, network, size, overhead=overhead, **options).time for name, options in asked]
+        np.testing.assert_allclose(times, times[0], rtol=1e-12)
+    assert cs.predict(f"torus_all_reduce:dims={text},all_links=false", network, 2**30).time > 2 * times[0]
+
+
+@pytest.mark.parametrize(
+    ("network", "collective"),
+    [("torus:dims=4x8", None), ("torus:dims=2x2", None), ("star:n_hosts=16", "torus_all_reduce:all_links=true"),
+     ("torus:dims=4x4", "torus_all_reduce:dims=2x8")],
+)  # fmt: skip
+def test_where_links_are_shared_all_links_have_no_closed_form(network, collective):
+    with pytest.raises(InputError, match="only on equal sides of 3 ranks or more with a link each way"):
+        cs.predict(collective, network, "1MiB", engine="closed-form")
 
 
 @pytest.mark.parametrize("network", ["star:n_hosts=16", "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4"])
