@@ -27,7 +27,7 @@ from commsim.packets.packet_rows import RunState
 from commsim.packets.tables import Tables, with_more_packets
 
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
-MAX_COPIES = 1 << 22  # at once, where most of what is on its way may be sent again: 256 MiB
+MAX_COPIES = 1 << 21  # at once, where most of what is on its way may be sent again: 128 MiB
 LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
 NO_WORKERS = np.zeros(0, np.int64)
 

@@ -14,6 +14,7 @@ from commsim.cli import main
 from commsim.core import limits
 from commsim.core.errors import PhysicsError
 from commsim.packets import run_loop as fabric_run
+from commsim.packets.packet_rows import PACKET_ROW
 
 SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
 CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmissions", "duplicates", "drops", "exact")
@@ -201,6 +202,10 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
     count = re.search(r"(\d+) packets are on their way at once", capsys.readouterr().err)
     assert count is not None
     assert int(count[1]) <= 1 << 14
+
+
+def test_packets_of_which_most_are_repeated_take_at_most_128_mib() -> None:
+    assert fabric_run.MAX_COPIES * PACKET_ROW.itemsize <= 1 << 27
 
 
 @pytest.mark.parametrize(

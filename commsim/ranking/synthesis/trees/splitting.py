@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,12 @@ from commsim.core.errors import PhysicsError
 
 from .max_flow_kernel import Arcs, PathSearch, reaches_all
 from .optimum import graph_of
+from .pools_kernel import NONE, Pools, append_link, join_pairs, n_parts_joined, take_arcs, write_taken
 from .splitting_kernel import replace_pair, split_exactly
 from .whole_rates import Numbers, WholeNetwork
 
 Path = tuple[int, ...]
+T = TypeVar("T", bound=np.generic)
 
 # Parts of a switch's capacity that are tried to be split evenly.
 SHARES = (1.0, 0.75, 0.5, 0.25)
@@ -34,15 +37,29 @@ class RankGraph:
         Ranks.
     roots : int64[n_ranks]
         Unit trees of each root.
-    paths : dict
-        Units and links by (src, dst), which together are the arc's capacity or more.
+    pools : Pools
+        Units and links of each arc, which together are its capacity or more.
     """
 
     arcs: Arcs
     search: PathSearch
     n_ranks: int
     roots: Numbers
-    paths: dict[tuple[int, int], deque[tuple[int, Path]]]
+    pools: Pools
+
+    def take(self, src: Sequence[int], dst: Sequence[int], units: int) -> list[list[tuple[int, Path]]]:
+        """Take as many units of several arcs, and return units and links of what each has got."""
+        arcs = self.arcs.between[np.asarray(src, np.int64), np.asarray(dst, np.int64)]
+        taken, size = np.empty_like(arcs), np.empty(2, np.int64)
+        take_arcs(self.pools, arcs, units, taken, size)
+        parts, links = np.empty((int(size[0]), 3), np.int64), np.empty(int(size[1]), np.int64)
+        write_taken(self.pools, taken, parts, links)
+        got: list[list[tuple[int, Path]]] = [[] for _ in src]
+        listed, end = links.tolist(), 0
+        for arc, have, n_links in parts.tolist():
+            got[arc].append((have, tuple(listed[end : end + n_links])))
+            end += n_links
+        return got
 
 
 def split_switches(whole: WholeNetwork, roots: Numbers, *, careful: bool = True) -> RankGraph:
@@ -70,25 +87,62 @@ def split_switches(whole: WholeNetwork, roots: Numbers, *, careful: bool = True)
     n_switches = n_nodes - whole.n_ranks
     spare = n_nodes * n_nodes // 2 + 3 if n_switches else 0
     arcs, search = graph_of(whole, roots, spare)
-    paths: dict[tuple[int, int], deque[tuple[int, Path]]] = defaultdict(deque)
-    for arc, (a, b) in enumerate(zip(whole.src.tolist(), whole.dst.tolist(), strict=True)):
-        paths[a, b].extend((int(whole.link_rate[link]), (link,)) for link in whole.links[arc] if whole.link_rate[link])
+    pools = _pools_of(whole, arcs)
     pairs = np.empty((n_nodes * n_nodes, 3), np.int64)
     for switch in _order(whole):
         if not careful:
-            _join_paths(paths, switch, _split_all(arcs, switch))
+            pools = _joined(pools, arcs, switch, _split_all(arcs, switch))
             continue
         for share, spread in itertools.product(SHARES, (True, False)):
             split = _evenly(arcs, search, switch, whole.n_ranks, wanted, share, spread)
             if split is not None:
-                _join_paths(paths, switch, split)
+                pools = _joined(pools, arcs, switch, split)
                 break
         n_pairs = split_exactly(arcs, search, switch, whole.n_ranks, wanted, pairs)
         if n_pairs < 0:
             name = whole.network.nodes[int(whole.node[switch])]
             raise PhysicsError(f"{whole.network.name}: {name} could not be split off")
-        _join_paths(paths, switch, pairs[:n_pairs])
-    return RankGraph(arcs, search, whole.n_ranks, roots, paths)
+        pools = _joined(pools, arcs, switch, pairs[:n_pairs])
+    return RankGraph(arcs, search, whole.n_ranks, roots, _with_room(pools, whole.n_ranks, 0))  # a tree cuts so many
+
+
+def _pools_of(whole: WholeNetwork, arcs: Arcs) -> Pools:
+    """Return the links of all arcs of a network, and their units."""
+    count = sum(map(len, whole.links))
+    pools = Pools(
+        np.full(len(arcs.head), NONE, np.int32), np.empty(len(arcs.head), np.int32), np.empty(count, np.int64),
+        np.empty(count, np.int32), np.empty(count, np.int32), np.empty((count, 3), np.int32), np.array([0, 0, NONE]),
+    )  # fmt: skip
+    for arc, (a, b) in enumerate(zip(whole.src.tolist(), whole.dst.tolist(), strict=True)):
+        for link in whole.links[arc]:
+            if whole.link_rate[link]:
+                append_link(pools, int(arcs.between[a, b]), link, int(whole.link_rate[link]))
+    return pools
+
+
+def _joined(pools: Pools, arcs: Arcs, switch: int, pairs: NDArray[np.int64]) -> Pools:
+    """Let units of arcs to and from the switch become units of arcs past it, over the links of both."""
+    pools = _with_room(pools, 2 * len(pairs), n_parts_joined(pools, arcs.between, switch, pairs))
+    join_pairs(pools, arcs.between, switch, pairs)
+    return pools
+
+
+def _with_room(pools: Pools, n_parts: int, n_paths: int) -> Pools:
+    """Return the same with room for more parts and paths."""
+    parts, paths = pools.count[:2].tolist()
+    return pools._replace(
+        units=_longer(pools.units, parts, n_parts), path=_longer(pools.path, parts, n_parts),
+        next=_longer(pools.next, parts, n_parts), halves=_longer(pools.halves, paths, n_paths),
+    )  # fmt: skip
+
+
+def _longer(table: NDArray[T], used: int, more: int) -> NDArray[T]:
+    """Return a table with room for more rows behind those that are used, at least a quarter more if it must grow."""
+    if used + more <= len(table):
+        return table
+    longer = np.empty((used + max(more, used // 4), *table.shape[1:]), table.dtype)
+    longer[:used] = table[:used]
+    return longer
 
 
 def _order(whole: WholeNetwork) -> list[int]:
@@ -175,40 +229,3 @@ def _spread(amount: NDArray[np.float64]) -> Numbers:
                 rows[i] -= 1
                 columns[j] -= 1
     return whole
-
-
-def _join_paths(paths: dict[tuple[int, int], deque[tuple[int, Path]]], switch: int, pairs: NDArray[np.int64]) -> None:
-    """Let units of arcs to and from the switch become units of arcs past it, over the links of both."""
-    for u, t, units in pairs.tolist():
-        before, after = take(paths[u, switch], units), take(paths[switch, t], units)
-        if u == t:
-            continue
-        while before and after:
-            amount = min(before[-1][0], after[-1][0])
-            (a, first), (b, second) = before.pop(), after.pop()
-            if a > amount:
-                before.append((a - amount, first))
-            if b > amount:
-                after.append((b - amount, second))
-            paths[u, t].append((amount, first + second))
-
-
-def take(pool: deque[tuple[int, Path]], units: int) -> list[tuple[int, Path]]:
-    """Take units from the front of a pool, cutting its last part where needed.
-
-    Parameters
-    ----------
-    pool : deque of (int, tuple of int)
-        Units and what they are.
-    units : int
-        Number of units, at most what the pool has.
-    """
-    trees = []
-    while units:
-        have, path = pool.popleft()
-        used = min(have, units)
-        trees.append((used, path))
-        if have > used:
-            pool.appendleft((have - used, path))
-        units -= used
-    return trees

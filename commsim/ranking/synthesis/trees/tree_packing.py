@@ -11,7 +11,7 @@ from commsim.core.errors import PhysicsError
 
 from .max_flow_kernel import Arcs, PathSearch, new_graph, widen
 from .packing_kernel import pack_root, pack_widest
-from .splitting import Path, RankGraph, take
+from .splitting import Path, RankGraph
 
 # Batches of a root that are packed by the widest arcs: as many as there are, or another way is better.
 _WIDE = 64
@@ -97,7 +97,7 @@ def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = No
     Parameters
     ----------
     graph : RankGraph
-        Capacities among ranks; its paths are used up only on success.
+        Capacities among ranks; its units are used up only on success.
     report : callable, optional
         Same as in :func:`pack`.
     """
@@ -138,7 +138,7 @@ def _without_switches(graph: RankGraph, limit: int) -> tuple[Arcs, PathSearch]:
 
 def _on_links(graph: RankGraph, root: int, units: int, dst: list[int], src: list[int]) -> Iterator[SpanningTrees]:
     """Give each arc of some equal trees links; the trees split where arcs go over links in different amounts."""
-    parts = [take(graph.paths[a, b], units) for a, b in zip(src, dst, strict=True)]
+    parts = graph.take(src, dst, units)
     if all(len(part) == 1 for part in parts):  # nearly always, and a tree has as many arcs as there are ranks
         yield SpanningTrees(root, units, tuple(src), tuple(dst), tuple(part[0][1] for part in parts))
         return
