@@ -17,6 +17,7 @@ PICOSECOND = 1e-12
 # Longest timeline, s: its picoseconds are counted in 63 bits.
 MAX_TIME = 9e6
 Numbers = NDArray[np.int64]
+Ints = NDArray[np.int32]
 N_BINS, MAX_COUNTERS = 200, 512
 AT_ONCE = 16_384
 TRACKS = ("ranks", "links")
@@ -34,24 +35,24 @@ class Slices:
         Counted from 0 within a track.
     start, end : int64[n], ps
         Whole picoseconds, so that the end of one and the start of the next are comparable exactly.
-    transfer : int64[n]
+    transfer : int32[n]
         Transfer of each slice.
     """
 
     track: Numbers
-    lane: NDArray[np.int32]
+    lane: Ints
     start: Numbers
     end: Numbers
-    transfer: Numbers
+    transfer: Ints
 
     def __len__(self) -> int:
         return len(self.track)
 
-    def lanes(self) -> tuple[Numbers, Numbers]:
+    def lanes(self) -> tuple[Numbers, Ints]:
         """Track and lane of every lane that has a slice, and of every slice which of them it is on."""
-        number = self.track * (int(self.lane.max(initial=0)) + 1) + self.lane
-        _, first, of_slice = np.unique(number, return_index=True, return_inverse=True)
-        return np.stack((self.track[first], self.lane[first]), axis=1), of_slice.reshape(-1)
+        begins = np.diff(self.track, prepend=-1).astype(bool) | np.diff(self.lane, prepend=np.int32(-1)).astype(bool)
+        of_slice = np.cumsum(begins, dtype=np.int32) - np.int32(1)
+        return np.stack((self.track[begins], self.lane[begins]), axis=1), of_slice
 
 
 def sends(run: SimulatedRun, transfers: Numbers) -> Slices:
@@ -81,14 +82,12 @@ def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None
     links : int64[m], optional
         Only these links.
     """
-    wanted = np.ones(run.prepared.network.n_links, bool)
-    if links is not None:
-        wanted[:] = False
-        wanted[links] = True
-    parts = [(transfer[wanted[link]], link[wanted[link]]) for transfer, link, _ in run.on_links(transfers)]
-    transfer = np.concatenate([part[0] for part in parts]) if parts else np.empty(0, np.int64)
-    link = np.concatenate([part[1] for part in parts]).astype(np.int64) if parts else np.empty(0, np.int64)
-    return in_lanes(link, run.trace.start[transfer], run.trace.sent[transfer], transfer)
+    wanted = np.zeros(run.prepared.network.n_links, bool)
+    wanted[slice(None) if links is None else links] = True
+    parts = ((t[wanted[link]].astype(np.int32), link[wanted[link]]) for t, link, _ in run.on_links(transfers))
+    columns = zip((np.empty(0, np.int32), np.empty(0, np.int32)), *parts, strict=True)
+    transfer, link = map(np.concatenate, columns)
+    return in_lanes(link.astype(np.int64), run.trace.start[transfer], run.trace.sent[transfer], transfer)
 
 
 def choose_transfers(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
@@ -125,13 +124,13 @@ def choose_transfers(run: SimulatedRun, window: tuple[float, float] | None = Non
     return np.unique(np.concatenate((first, spread)))
 
 
-def in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64], transfer: Numbers) -> Slices:
+def in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64], transfer: Numbers | Ints) -> Slices:
     """Put intervals on lanes of their tracks, so that none overlap.
 
     Parameters
     ----------
     track, transfer : int64[n]
-        Track of each interval, and its number.
+        Track of each interval, and its number, below 2^31.
     start, end : float64[n], s
         When each begins and ends.
     """
@@ -140,12 +139,16 @@ def in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64
     if len(end) and not end.max() <= MAX_TIME:
         raise InputError(f"a timeline is at most {MAX_TIME:.0f} s long, got {end.max():.3g} s")
     begins, ends = (np.rint(t / PICOSECOND).astype(np.int64) for t in (start, end))
-    order = np.lexsort((transfer, ends, begins, track))
-    track, begins, ends, transfer = track[order], begins[order], ends[order], transfer[order]
+    numbers = transfer.astype(np.int32)
+    del start, end, transfer  # of millions of messages these are hundreds of megabytes
+    order = np.lexsort((numbers, ends, begins, track))
+    track, begins, ends, numbers = track[order], begins[order], ends[order], numbers[order]
     lane = np.zeros(len(track), np.int32)
     fill_lanes(track, begins, ends, lane, np.zeros(int(np.bincount(track).max()) if len(track) else 0, np.int64))
-    order = np.lexsort((ends, begins, lane, track))
-    return Slices(track[order], lane[order], begins[order], ends[order], transfer[order])
+    if not lane.any():
+        return Slices(track, lane, begins, ends, numbers)
+    order = np.argsort(track * (int(lane.max()) + 1) + lane, kind="stable")
+    return Slices(track[order], lane[order], begins[order], ends[order], numbers[order])
 
 
 class Slice(NamedTuple):
@@ -167,8 +170,10 @@ class Track:
     """Slices of one kind (send, receive or link), their lanes by number: name and process."""
 
     kind: str
-    slices: Slices
-    lane: NDArray[np.int64]
+    start: Numbers
+    end: Numbers
+    transfer: Ints
+    lane: Ints
     lanes: Mapping[int, tuple[str, int]]
 
 
@@ -241,12 +246,12 @@ class Timeline:
         """Go through the slices of a track, some thousands at a time."""
         transfers = self.run.prepared.schedule.expand()
         critical = self.run.is_critical
-        for low in range(0, len(track.slices), AT_ONCE):
+        for low in range(0, len(track.lane), AT_ONCE):
             part = slice(low, low + AT_ONCE)
-            which = track.slices.transfer[part]
+            which = track.transfer[part]
             rows = transfers[which]
             lanes = track.lane[part].tolist()
-            start, end = track.slices.start[part].tolist(), track.slices.end[part].tolist()
+            start, end = track.start[part].tolist(), track.end[part].tolist()
             columns = (rows[name].tolist() for name in ("src", "dst", "src_chunk", "count", "op", "hop"))
             more = zip(self.run.n_bytes[which].tolist(), which.tolist(), critical[which].tolist(), strict=True)
             for lane, a, b, words, (n_bytes, transfer, on_path) in zip(
@@ -304,7 +309,7 @@ def make_timeline(
     tracks: list[Track] = []
     if "ranks" in show:
         for kind, slices in (("send", sends(run, transfers)), ("receive", receives(run, transfers))):
-            tracks.append(_track(kind, slices, _n_lanes(tracks), _of_rank(kind)))
+            tracks.append(_track(kind, slices, _n_lanes(tracks), lambda rank, kind=kind: (f"{kind}s", 1 + rank)))
     bins = None
     if "links" in show:
         after = 1 + schedule.n_participants
@@ -322,11 +327,7 @@ def _track(kind: str, slices: Slices, first: int, describe: Callable[[int], tupl
     for i, (track, lane) in enumerate(lanes.tolist()):
         name, pid = describe(track)
         columns[first + i] = (name if lane == 0 else f"{name} ({lane + 1})", pid)
-    return Track(kind, slices, of_slice + first, columns)
-
-
-def _of_rank(kind: str) -> Callable[[int], tuple[str, int]]:
-    return lambda participant: (f"{kind}s", 1 + participant)
+    return Track(kind, slices.start, slices.end, slices.transfer, of_slice + np.int32(first), columns)
 
 
 def _n_lanes(tracks: list[Track]) -> int:
