@@ -1,8 +1,13 @@
 """Jobs that leave their machines by fewer NICs than they could: ranked last of equals, and named."""
 
+from collections import Counter
+
 import pytest
 
 import commsim as cs
+from commsim.placement.cluster import read_cluster
+from commsim.placement.nic_counts import nic_counts
+from commsim.training.sharing.periodic import read_jobs
 
 MACHINES = {"topology": {"spec": "pcie_host:n_gpus=4,n_nics=2@leaf_spine:machines=8,n_leaves=2,n_spines=2"}}
 PHASES = [{"offset_ms": 0, "dur_ms": 10, "rate_Gbps": 1}]
@@ -53,3 +58,10 @@ def test_of_equals_the_one_on_fewer_machines_comes_first():
     machines = [name.split(".")[0] for name in after]
     assert len(set(machines)) == 4
     assert all(machines.count(name) == 4 for name in machines)
+
+
+def test_a_job_that_is_on_a_machine_and_on_a_host_without_nics_is_not_judged():
+    """Plain hosts have numbers below 0, which must not be taken for those of machines from the end."""
+    jobs = read_jobs([job(5)])
+    assert nic_counts(read_cluster(MACHINES), jobs, [Counter({0: 4, 1: 1})]) == {"A": (1, 2)}
+    assert nic_counts(read_cluster(MACHINES), jobs, [Counter({0: 4, -3: 1})]) == {}

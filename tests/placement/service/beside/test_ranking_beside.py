@@ -1,6 +1,7 @@
 """What new jobs cost beside those that run: the times are those of the command line, and no better start is left."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from commsim.core.errors import InputError
 from commsim.placement.cluster import read_cluster
 from commsim.placement.evaluation import evaluate
 from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.service.beside import kept_jobs
 from commsim.placement.service.beside.finalists_beside import LONGEST
 from commsim.placement.service.beside.kept_jobs import KeptJobs, seeds_of, with_links
 from commsim.placement.service.beside.ranking_beside import RankingBeside
@@ -142,6 +144,13 @@ def test_a_start_is_in_the_middle_of_the_window_in_which_nothing_is_lost():
     apart = RankingBeside(kept, seeds, [across("apart", 0.0, 40.0, 200.0, 40.0, ["h2", "h2"])])
     assert apart.row(apart.rank(1, GENERATORS, 0)[0])["windows_ms"] == {}
     assert row["cost"]["total"] == 0.0
+
+
+def test_a_window_is_that_of_bins_where_one_of_several_hashes_has_too_many_edges(monkeypatch):
+    found = iter(([0.25, 0.5], [np.nan]))
+    monkeypatch.setattr(kept_jobs, "starts_within", lambda *_: np.array(next(found)))
+    met = SimpleNamespace(row={"whole": [1000]}, quantum=1e-3)
+    assert kept_jobs._exact_window(met, [((), ()), ((), ())], 0, 3, 2) is None
 
 
 @pytest.mark.parametrize("seed", range(8))

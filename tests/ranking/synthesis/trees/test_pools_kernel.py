@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies.leaf_spine import leaf_spine
 from commsim.ranking.synthesis.trees.max_flow_kernel import new_graph, widen
 from commsim.ranking.synthesis.trees.optimum import optimum
 from commsim.ranking.synthesis.trees.pools_kernel import NONE, Pools, append_link, join_pairs, n_parts_joined
 from commsim.ranking.synthesis.trees.splitting import RankGraph, split_switches
 from commsim.ranking.synthesis.trees.whole_rates import whole_network
+from topologies.leaf_spine import leaf_spine
 
 N = 4  # nodes of a small graph, of which the last is split off
 
