@@ -81,6 +81,6 @@ def test_a_timeline_of_a_million_slices_is_written(benchmark: Any, tmp_path: Pat
     timeline = make_timeline(million_slices())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     benchmark.pedantic(write, (timeline, tmp_path / name), rounds=1, warmup_rounds=0)
-    benchmark.extra_info["slices"] = sum(len(track.slices) for track in timeline.tracks)
+    benchmark.extra_info["slices"] = sum(len(track.lane) for track in timeline.tracks)
     benchmark.extra_info["more_MiB"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10
     benchmark.extra_info["file_MiB"] = (tmp_path / name).stat().st_size / 2**20

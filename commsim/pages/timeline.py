@@ -309,7 +309,7 @@ def make_timeline(
     tracks: list[Track] = []
     if "ranks" in show:
         for kind, slices in (("send", sends(run, transfers)), ("receive", receives(run, transfers))):
-            tracks.append(_track(kind, slices, _n_lanes(tracks), lambda rank, kind=kind: (f"{kind}s", 1 + rank)))
+            tracks.append(_track(kind, slices, _n_lanes(tracks)))
     bins = None
     if "links" in show:
         after = 1 + schedule.n_participants
@@ -321,11 +321,11 @@ def make_timeline(
     return Timeline(run, transfers, tuple(tracks), _processes(run, tracks, bins), bins, arrows, provenance or {})
 
 
-def _track(kind: str, slices: Slices, first: int, describe: Callable[[int], tuple[str, int]]) -> Track:
+def _track(kind: str, slices: Slices, first: int, describe: Callable[[int], tuple[str, int]] | None = None) -> Track:
     lanes, of_slice = slices.lanes()
     columns = {}
     for i, (track, lane) in enumerate(lanes.tolist()):
-        name, pid = describe(track)
+        name, pid = (f"{kind}s", 1 + track) if describe is None else describe(track)
         columns[first + i] = (name if lane == 0 else f"{name} ({lane + 1})", pid)
     return Track(kind, slices.start, slices.end, slices.transfer, of_slice + np.int32(first), columns)
 

@@ -29,18 +29,18 @@ class Pools(NamedTuple):
     path: Ints  # [room for parts], its path
     next: Ints  # [room for parts], the part of the same arc that is taken after it, or the next free one
     halves: Ints  # [room for paths, 3], the two paths that a path consists of, or its link and NONE; its links
-    count: Numbers  # [3], parts, paths, and the first free part or NONE
+    used: Numbers  # [3], parts, paths, and the first free part or NONE
 
 
 @kernel
 def new_part(pools: Pools, units: int, path: int) -> int:
     """Return the number of a new part, which is in no queue yet."""
-    part = int(pools.count[2])
+    part = int(pools.used[2])
     if part == NONE:
-        part = int(pools.count[0])
-        pools.count[0] += 1
+        part = int(pools.used[0])
+        pools.used[0] += 1
     else:
-        pools.count[2] = pools.next[part]
+        pools.used[2] = pools.next[part]
     pools.units[part], pools.path[part], pools.next[part] = units, path, NONE
     return part
 
@@ -48,7 +48,7 @@ def new_part(pools: Pools, units: int, path: int) -> int:
 @kernel
 def free_part(pools: Pools, part: int) -> None:
     """Give a part back that is in no queue."""
-    pools.next[part], pools.count[2] = pools.count[2], part
+    pools.next[part], pools.used[2] = pools.used[2], part
 
 
 @kernel
@@ -65,8 +65,8 @@ def append_part(pools: Pools, arc: int, part: int) -> None:
 @kernel
 def append_link(pools: Pools, arc: int, link: int, units: int) -> None:
     """Let units of an arc go over a link."""
-    path = int(pools.count[1])
-    pools.count[1] += 1
+    path = int(pools.used[1])
+    pools.used[1] += 1
     pools.halves[path, 0], pools.halves[path, 1], pools.halves[path, 2] = link, NONE, 1
     append_part(pools, arc, new_part(pools, units, path))
 
@@ -117,7 +117,7 @@ def join_pairs(pools: Pools, between: Numbers, switch: int, pairs: Numbers) -> N
             a, b = before, after
             more = pools.units[a] - pools.units[b]
             joined = b if more > 0 else a
-            path = pools.count[1]
+            path = pools.used[1]
             x, y = pools.path[a], pools.path[b]
             pools.halves[path, 0], pools.halves[path, 1] = x, y
             pools.halves[path, 2] = pools.halves[x, 2] + pools.halves[y, 2]
@@ -134,7 +134,7 @@ def join_pairs(pools: Pools, between: Numbers, switch: int, pairs: Numbers) -> N
             if u == t:  # back to where it comes from: thrown away
                 free_part(pools, joined)
             else:
-                pools.count[1] += 1
+                pools.used[1] += 1
                 pools.path[joined] = path
                 append_part(pools, between[u, t], joined)
 

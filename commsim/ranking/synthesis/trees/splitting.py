@@ -129,7 +129,7 @@ def _joined(pools: Pools, arcs: Arcs, switch: int, pairs: NDArray[np.int64]) -> 
 
 def _with_room(pools: Pools, n_parts: int, n_paths: int) -> Pools:
     """Return the same with room for more parts and paths."""
-    parts, paths = pools.count[:2].tolist()
+    parts, paths = pools.used[:2].tolist()
     return pools._replace(
         units=_longer(pools.units, parts, n_parts), path=_longer(pools.path, parts, n_parts),
         next=_longer(pools.next, parts, n_parts), halves=_longer(pools.halves, paths, n_paths),

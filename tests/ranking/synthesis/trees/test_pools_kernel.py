@@ -95,5 +95,5 @@ def test_a_part_takes_some_bytes():
     best = optimum(whole, np.ones(64, np.int64))
     pools = split_switches(best.room, best.roots, careful=False).pools
     n_pairs = 64 * 63
-    assert pools.count[0] < 3 * n_pairs
+    assert pools.used[0] < 3 * n_pairs
     assert sum(table.nbytes for table in pools[2:]) < 150 * n_pairs  # a queue alone took 600 bytes
