@@ -1,4 +1,4 @@
-"""CPU seconds of one decision of ``commsim place``, by hosts and jobs: the default candidates, and one that is packed.
+"""CPU seconds of one decision of ``commsim place``: one packed candidate, the default, and ten that are asked for.
 
     python -m benchmarks.speed.place_decisions [HOSTS,... [JOBS,...]]
     python -m benchmarks.speed.place_decisions kinds       # 1,008 hosts, 50 jobs, other kinds of clusters and jobs
@@ -13,12 +13,12 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.place import place_jobs
-from commsim.placement.ranking import PlacementRanking
 from commsim.prediction.network_builder import NetworkBuilder
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
@@ -79,42 +79,40 @@ def unequal_racks() -> Cluster:
     return Cluster(network, np.where(network.kind == 0, GPUS, 0))
 
 
-def timed(cluster: Cluster, jobs: list[PeriodicJob], *, is_packed: bool) -> tuple[float, PlacementRanking]:
-    """Return the CPU seconds of a decision, and the ranking."""
-    start = time.process_time()
-    found = place_jobs(cluster, jobs, n=1, generators=("packed",)) if is_packed else place_jobs(cluster, jobs)
-    return time.process_time() - start, found
+# What is asked for: one packed candidate, those by default, and ten, none of which is left out.
+ASKED: dict[str, dict[str, Any]] = {"packed": {"n": 1, "generators": ("packed",)}, "default": {}, "ten": {"n": 10}}
+
+
+def row(cluster: Cluster, jobs: list[PeriodicJob]) -> str:
+    """Return the CPU seconds of each kind of decision, and the stretch of its first candidate."""
+    seconds, stretch = [], []
+    for asked in ASKED.values():
+        start = time.process_time()
+        found = place_jobs(cluster, jobs, **asked)
+        seconds.append(f"{time.process_time() - start:9.3f}")
+        stretch.append(f"{found.candidates[0].stretch:15.4f}")
+    return "  ".join(seconds + stretch)
 
 
 def main(words: list[str]) -> None:
-    """Print a row for each number of hosts and jobs."""
+    """Print a row for each number of hosts and jobs, or for each kind."""
+    row(cluster_of(64), drawn_jobs(12))  # compiles
+    print(f"load {os.getloadavg()[0]:.1f}")
+    heads = [*(f"{name}(s)" for name in ASKED), *(f"stretch({name})" for name in ASKED)]
+    print("", *heads, sep="  ")
     if words == ["kinds"]:
-        timed(cluster_of(64), drawn_jobs(12), is_packed=False)  # compiles
         for name, (cluster, drawn) in kinds().items():
-            (one, packed), (all_of, usual) = (timed(cluster, drawn, is_packed=how) for how in (True, False))
-            best = [found.candidates[0].stretch for found in (packed, usual)]
             used = sum(job.n_gpus for job in drawn) / cluster.free.sum()
-            print(f"{name:26} {used:4.0%} {one:9.3f}  {all_of:10.3f}  {best[0]:.4f}  {best[1]:.4f}", flush=True)
+            print(f"{name:26} {used:4.0%}  {row(cluster, drawn)}", flush=True)
         return
     hosts, jobs = (
         [int(value) for value in (words[i] if len(words) > i else usual).split(",")]
         for i, usual in enumerate(("256,1008", "10,25,50"))
     )
-    for is_packed in (True, False):  # compiles what has to be
-        timed(cluster_of(64), drawn_jobs(12), is_packed=is_packed)
-    print(
-        f"load {os.getloadavg()[0]:.1f}",
-        "hosts  jobs  packed(s)  default(s)  times  stretch(packed)  stretch(default)",
-        sep="\n",
-    )
     for n_hosts in hosts:
         cluster = cluster_of(n_hosts)
         for n_jobs in jobs:
-            drawn = drawn_jobs(n_jobs)
-            (one, packed), (all_of, usual) = (timed(cluster, drawn, is_packed=how) for how in (True, False))
-            best = [found.candidates[0].stretch for found in (packed, usual)]
-            times = f"{one:9.3f}  {all_of:10.3f}  {all_of / one:5.0f}"
-            print(f"{n_hosts:5}  {n_jobs:4}  {times}  {best[0]:15.4f}  {best[1]:16.4f}", flush=True)
+            print(f"{n_hosts:5} hosts  {n_jobs:4} jobs  {row(cluster, drawn_jobs(n_jobs))}", flush=True)
 
 
 if __name__ == "__main__":

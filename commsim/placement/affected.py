@@ -21,9 +21,10 @@ from commsim.training.sharing.periodic import PeriodicJob
 from .candidate import PlacementCandidate, counted_names
 from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
-from .link_classes import Scores, ScoreSettings, link_classes
+from .link_classes import link_classes
 from .link_use import link_uses
 from .node_names import on_nodes
+from .scores import Scores, ScoreSettings
 from .starts.job_uses import job_uses, own_paths
 
 _MAX_NAMED = 4  # hosts that are cut off

@@ -10,14 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, unknown_name
-from commsim.placement.starts.affinity import Component, components, inconsistency, traverse
+from commsim.placement.starts.affinity import (
+    Component,
+    components,
+    inconsistency,
+    largest_inconsistency,
+    traverse,
+)
 from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .candidate import ContendedLink, PlacementCandidate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .iteration_times import estimate, mean_ratio, met
-from .link_classes import LinkClass, PlacedLinks, Scores, ScoreSettings, link_classes
+from .link_classes import LinkClass, PlacedLinks, link_classes
 from .node_names import on_nodes
+from .scores import Scores, ScoreSettings
 from .starts.job_uses import job_uses, own_paths
 from .starts.joint_shifts import joint_shifts
 
@@ -100,7 +107,7 @@ def evaluated(
         view = scores.on(rows)
         for links in rows:
             if view.counts(links):
-                view.circle(links.jobs)
+                view.size(links.jobs)
     found = [
         evaluate_placed(cluster, name, jobs, rows, scores, loops)
         for (name, jobs), rows in zip(placed, classes, strict=True)
@@ -149,20 +156,20 @@ def evaluate_placed(
     if loops == "literal":
         has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
     names = [job.name for job in jobs]
-    circles = [scores.circle(links.jobs) for links in shared]
+    sizes = [scores.size(links.jobs) for links in shared]
     times, alone = estimate(classes, scores, found), scores.period
     return PlacementCandidate(
         generator,
         {job.name: job.placement or () for job in jobs},
-        _rows(cluster, names, shared, scores, found),
+        _rows(cluster, names, classes, scores, found),
         {job.name: shift if job.start is None else job.start for job, shift in zip(jobs, found.tolist(), strict=True)},
         has_loop,
         None,
         dict(zip(names, times.tolist(), strict=True)),
         dict(zip(names, alone.tolist(), strict=True)),
         "estimate",
-        max((circle.rounding for circle in circles), default=0.0),
-        sum(len(links.links) for links, circle in zip(shared, circles, strict=True) if not circle.is_common),
+        max((size.rounding for size in sizes), default=0.0),
+        sum(len(links.links) for links, size in zip(shared, sizes, strict=True) if not size.is_common),
         {job.name: job.period for job in jobs},
         mean_ratio(times, alone),
     )
@@ -170,11 +177,8 @@ def evaluate_placed(
 
 def contended(classes: Sequence[LinkClass], scores: Scores) -> list[LinkClass]:
     """Return the links whose excess depends on a start time that can be chosen."""
-    return [
-        links
-        for links in classes
-        if len(links.jobs) > 1 and scores.is_tight(links) and not scores.is_held[list(links.jobs)].all()
-    ]
+    tight, is_held = scores.several(classes), scores.is_held
+    return [links for links in tight if not is_held[list(links.jobs)].all()] if is_held.any() else tight
 
 
 def shifts_of(candidate: PlacementCandidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.float64]:
@@ -190,7 +194,7 @@ def inconsistency_of(
         return candidate.inconsistency
     scores, shifts = scores.on(classes), shifts_of(candidate, jobs)
     wishes, period = _wishes(contended(classes, scores), scores, len(shifts))
-    away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
+    away = largest_inconsistency(wishes, shifts, period)
     return away if away > 1e-9 else 0.0
 
 
@@ -212,7 +216,7 @@ def _wishes(tight: Sequence[LinkClass], scores: Scores, n_jobs: int) -> tuple[li
     """Return what each link wants, and the period of each job's circle, float64[n_jobs], s."""
     period, held = np.ones(n_jobs), _held(scores)
     for links in tight:
-        period[list(links.jobs)] = scores.circle(links.jobs).period
+        period[list(links.jobs)] = scores.size(links.jobs).period
     return [_Wish(links, scores, held) for links in tight], period
 
 
@@ -241,14 +245,18 @@ def _joined(links: LinkClass, scores: Scores, held: int) -> tuple[int, ...]:
 
 
 def _rows(
-    cluster: Cluster, names: list[str], shared: list[LinkClass], scores: Scores, shifts: NDArray[np.float64]
+    cluster: Cluster, names: list[str], classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
 ) -> tuple[ContendedLink, ...]:
+    score = {
+        id(links): value
+        for tight in scores.tight(classes)
+        for links, value in zip(tight.links, met(tight, scores, shifts).score.tolist(), strict=True)
+    }
     rows = {}
-    for links in shared:
-        sharing, is_tight = list(links.jobs), scores.is_tight(links)
-        score = met(links, scores, shifts).score if is_tight else 1.0
+    for links in (one for one in classes if scores.counts(one)):
+        sharing, found = list(links.jobs), score.get(id(links), 1.0)
         share = float(links.part @ scores.mean[sharing])
         for link in links.links.tolist():
             demand = share * float(cluster.network.bandwidth[link])
-            rows[link] = (tuple(names[j] for j in sharing), score, demand, is_tight)
+            rows[link] = (tuple(names[j] for j in sharing), found, demand, id(links) in score)
     return tuple(ContendedLink(cluster.network.link_name(link), *rows[link]) for link in sorted(rows))

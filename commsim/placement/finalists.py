@@ -16,10 +16,10 @@ from commsim.training.sharing.shared_run import PER_USE
 from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
 from .evaluation import contended, evaluate_placed, inconsistency_of, shifts_of
-from .link_classes import Scores
 from .other_hashes import merged, started_at
 from .ranking_remarks import PRINTED
 from .scored_placements import ScoredPlacement
+from .scores import Scores
 from .starts.free_windows import centred, windows_at
 from .starts.simulated_search import searched
 

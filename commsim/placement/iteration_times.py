@@ -11,7 +11,8 @@ from commsim.core.jit import expected_work
 from commsim.training.sharing.shared_links import fair_times
 from commsim.training.sharing.shared_run import MEASURED
 
-from .link_classes import LinkClass, Met, Scores
+from .link_classes import LinkClass, Met, TightLinks
+from .scores import Scores
 from .starts.meeting_kernel import MAX_STATES, meet_at
 
 _REMEMBERED = 100_000  # classes of links, at some start times
@@ -42,26 +43,25 @@ def estimate(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.fl
     float64[n_jobs], s
     """
     times = scores.period.copy()
-    for own, tight in scores.tight(classes):
-        times[own] = _of_component(tight, own, scores, shifts)
+    for tight in scores.tight(classes):
+        times[tight.jobs] = _of_component(tight, scores, shifts)
     return times
 
 
-def _of_component(
-    tight: Sequence[LinkClass], own: Sequence[int], scores: Scores, shifts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _of_component(tight: TightLinks, scores: Scores, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Estimate the iteration times of jobs that tight links join, float64[n], s."""
-    alone = scores.period
-    is_kept = _keep_positions(alone[own], scores.settings.quantum)
-    found = [(links, met(links, scores, shifts)) for links in tight] if is_kept else []
-    if is_kept and all(one.score == 1.0 and scores.circle(links.jobs).is_common for links, one in found):
-        return np.asarray(alone[own])
+    own, times = tight.jobs, scores.period
+    is_kept = _keep_positions(times[own], scores.settings.quantum)
+    if is_kept:
+        found = met(tight, scores, shifts)
+        if (found.score == 1.0).all() and all(scores.size(links.jobs).is_common for links in tight.links):
+            return np.asarray(times[own])
+        times = _slowest(times, tight, found)
     if len(own) * sum(len(scores.jobs[j].phases) for j in own) <= scores.settings.simulated:
-        return _simulated(tight, own, scores, shifts)
-    times = _slowest(alone, [(links, one.times) for links, one in found])[own]
-    if not is_kept or np.ptp(times / alone[own]) > _HELD:
-        times = _slowest(alone, [(links, met(links, scores, None).times) for links in tight])[own]
-    return times
+        return _simulated(tight.links, own, scores, shifts)
+    if not is_kept or np.ptp(times[own] / scores.period[own]) > _HELD:
+        times = _slowest(scores.period, tight, met(tight, scores, None))
+    return np.asarray(times[own])
 
 
 def _simulated(
@@ -87,33 +87,31 @@ def _keep_positions(period: NDArray[np.float64], quantum: float) -> bool:
     return bool(np.ptp(period / rounded) <= _HELD)
 
 
-def _slowest(alone: NDArray[np.float64], on_links: Sequence[tuple[LinkClass, Sequence[float]]]) -> NDArray[np.float64]:
+def _slowest(alone: NDArray[np.float64], tight: TightLinks, found: Met) -> NDArray[np.float64]:
     times = alone.copy()
-    for links, found in on_links:
-        for j, time in zip(links.jobs, found, strict=True):
-            times[j] = max(times[j], time)
+    np.maximum.at(times, tight.on.member, found.times)
     return times
 
 
-def met(links: LinkClass, scores: Scores, shifts: NDArray[np.float64] | None) -> Met:
-    """Return how the jobs of a class of links meet there; `scores` remembers it.
+def met(tight: TightLinks, scores: Scores, shifts: NDArray[np.float64] | None) -> Met:
+    """Return how jobs meet on tight links, which remember it.
 
     Parameters
     ----------
     shifts : float64[n], s, optional
         How much later each of all the jobs starts; without, they are in each position for an equal part of the time.
     """
-    _, (ids, part), member, _ = scores.known(links)
-    key = ids, part, b"" if shifts is None else shifts[member].tobytes()
-    if key not in scores.met:
-        if len(scores.met) >= _REMEMBERED:
-            scores.met.clear()
-        times = np.empty(len(member))
+    key = b"" if shifts is None else shifts[tight.jobs].tobytes()
+    if key not in tight.met:
+        for other in [*tight.met] if key else ():
+            if other:
+                del tight.met[other]
+        on, times = tight.on, np.empty(len(tight.on.member))
         jobs = scores.met_jobs if shifts is None else scores.met_jobs._replace(shift=np.array(shifts, np.float64))
-        with expected_work(len(member) * MAX_STATES, first=True):
-            score = meet_at(jobs, member, np.array(links.part), shifts is None, times)
-        scores.met[key] = Met(score, tuple(times.tolist()))
-    return scores.met[key]
+        with expected_work(len(times) * MAX_STATES, first=True):
+            score = meet_at(jobs, on.first, on.member, on.part, shifts is None, times)
+        tight.met[key] = Met(score, times)
+    return tight.met[key]
 
 
 def mean_ratio(times: NDArray[np.float64], usual: NDArray[np.float64]) -> float:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from commsim.core.errors import InputError
 from commsim.placement.candidate import PlacementCandidate
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.ranked_placements import NOTHING_LOST, Least, ranked
 from commsim.placement.ranking import PlacementRanking, with_cost
+from commsim.placement.scores import ScoreSettings
 from commsim.prediction.checks import texts
 from commsim.training.sharing.periodic import PeriodicJob
 

@@ -18,10 +18,10 @@ from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 from .affected import after_faults
 from .candidate import MAX_SHOWN, PlacementCandidate, counted_names
 from .cluster import Cluster, ClusterLike, read_cluster
-from .link_classes import ScoreSettings
 from .node_names import on_nodes
 from .place import GENERATORS, number_of, place_jobs, rank_placements
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
+from .scores import ScoreSettings
 
 # Slow-downs that are equal as they are printed are no gain.
 LEAST_GAIN = 1e-4

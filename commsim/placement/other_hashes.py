@@ -17,8 +17,9 @@ from .candidate import PlacementCandidate, simulated
 from .cluster import Cluster
 from .evaluation import contended, evaluate_placed, links_of_jobs, shifts_of
 from .iteration_times import estimate, mean_ratio
-from .link_classes import LinkClass, PlacedLinks, Scores
+from .link_classes import LinkClass, PlacedLinks
 from .ranking_remarks import contention
+from .scores import Scores
 from .starts.joint_shifts import joint_shifts
 
 _DIGITS = 4  # of slow-downs that differ

@@ -15,11 +15,11 @@ from .affected import after_faults
 from .cluster import ClusterLike, read_cluster
 from .evaluation import LOOPS
 from .job_costs import RunningJobs, new_and_older, new_in, running_beside
-from .link_classes import Scores, ScoreSettings
 from .node_names import on_nodes
 from .ranked_placements import NOTHING_LOST, RANKINGS, ranked
 from .ranking import PlacementRanking
 from .scored_placements import in_turn, with_least_work
+from .scores import Scores, ScoreSettings
 from .strategies.free_gpus import FreeGpus
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import inconsistency_of
 from commsim.placement.finalists import ERROR, PACKED, Order, centre, simulate_all, simulated_first
-from commsim.placement.link_classes import Scores, ScoreSettings
 from commsim.placement.nic_counts import few_nics
 from commsim.placement.other_hashes import values_of
 from commsim.placement.ranking import PlacementRanking
@@ -26,6 +25,7 @@ from commsim.placement.ranking_remarks import (
 )
 from commsim.placement.rankings import load_ranking
 from commsim.placement.scored_placements import Placed, ScoredPlacement, tried_of, tried_with_more
+from commsim.placement.scores import Scores, ScoreSettings
 from commsim.training.sharing.periodic import PeriodicJob
 
 # The first is the default.

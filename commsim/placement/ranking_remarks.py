@@ -15,7 +15,8 @@ from commsim.placement.starts.link_scores import STARTS
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .candidate import PlacementCandidate
-from .link_classes import LinkClass, Scores
+from .link_classes import LinkClass
+from .scores import Scores
 from .strategies import TRIES
 
 # Candidates or jobs that are named in one remark.
@@ -103,9 +104,8 @@ def _first_of(texts: Sequence[str]) -> str:
 def contention(classes: Sequence[LinkClass], scores: Scores) -> tuple[object, ...]:
     """Return what decides the scores of a placement, whichever links it is on; `scores` has its achieved phases."""
     counted_links = [links for links in classes if scores.counts(links)]
-    tight = sorted(
-        (links.jobs, links.part.tobytes(), len(links.links)) for links in counted_links if scores.is_tight(links)
-    )
+    known = [scores.known(links) for links in counted_links]
+    tight = sorted((one.links.jobs, one.key[1], len(one.links.links)) for one in known if one.is_tight)
     return (scores.ids, sum(len(links.links) for links in counted_links), *tight)
 
 

@@ -18,10 +18,11 @@ from commsim.training.sharing.periodic import PeriodicJob
 from .candidate import PlacementCandidate
 from .cluster import Cluster
 from .evaluation import contended, evaluated, links_of_jobs
-from .link_classes import LinkClass, Scores
+from .link_classes import LinkClass
 from .nic_counts import machines_of, nic_counts
 from .other_hashes import OfHashes, use_in, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
+from .scores import Scores
 from .strategies import Drawing
 
 # Jobs on contended links of all placements, beyond which those with the most are left out: about a second.

@@ -7,9 +7,9 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.placement.affected import affected, after_faults
 from commsim.placement.cluster import Cluster, on_network
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.moves import rank_moves
 from commsim.placement.place import place_jobs
+from commsim.placement.scores import ScoreSettings
 from commsim.prediction.faults import with_faults
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine

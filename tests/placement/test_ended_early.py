@@ -4,8 +4,8 @@ import numpy as np
 
 from commsim.core.remark import Remark
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.scores import ScoreSettings
 from commsim.placement.strategies import TRIES
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine

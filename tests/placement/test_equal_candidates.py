@@ -7,8 +7,8 @@ import pytest
 from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.scores import ScoreSettings
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 

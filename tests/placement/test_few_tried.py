@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from commsim.placement.cluster import read_cluster
-from commsim.placement.link_classes import Scores, ScoreSettings
 from commsim.placement.moves import rank_moves
 from commsim.placement.place import place_jobs
 from commsim.placement.scored_placements import with_least_work
+from commsim.placement.scores import Scores, ScoreSettings
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 
 CLUSTER = {

@@ -8,8 +8,8 @@ import pytest
 from commsim.placement import evaluation
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate, evaluate_placed, inconsistency_of, links_of_jobs, shifts_of
-from commsim.placement.link_classes import Scores, ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.scores import Scores, ScoreSettings
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 

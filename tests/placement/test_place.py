@@ -14,10 +14,10 @@ from commsim.placement import evaluation
 from commsim.placement.candidate import PlacementCandidate, simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate, evaluate_all
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.place import place_jobs, rank_placements
 from commsim.placement.ranking import PlacementRanking
 from commsim.placement.ranking_remarks import agreement, disagreements, rank_correlation
+from commsim.placement.scores import ScoreSettings
 from commsim.placement.starts.link_scores import score_link
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
@@ -70,7 +70,7 @@ def test_a_step_that_one_circle_cannot_have_is_refused_before_any_search(monkeyp
     def search(*_):
         raise AssertionError("a search before all circles were made")
 
-    monkeypatch.setattr("commsim.placement.link_classes.best_shifts", search)
+    monkeypatch.setattr("commsim.placement.scores.best_shifts", search)
     slow = (job("c", "h4", "h6", period=2.0, busy=1.5), job("d", "h5", "h7", period=2.0, busy=1.5))
     with pytest.raises(InputError, match="a circle of 2 s has 2000000 steps of 1e-06 s"):
         evaluate(CLUSTER, (*TWO, *slow), settings=ScoreSettings(step=1e-6))

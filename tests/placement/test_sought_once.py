@@ -6,11 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from commsim.placement import evaluation, link_classes
+from commsim.placement import evaluation, scores
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_classes import KnownClass, Scores
+from commsim.placement.link_classes import KnownClass
 from commsim.placement.place import place_jobs
 from commsim.placement.ranking import PlacementRanking
+from commsim.placement.scores import Scores
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
 from topologies.leaf_spine import leaf_spine
 
@@ -36,7 +37,7 @@ def drawn(seed: int) -> tuple[Cluster, list[PeriodicJob]]:
 
 def ranked(monkeypatch: pytest.MonkeyPatch, seed: int, *, is_slow: bool) -> tuple[PlacementRanking, int]:
     """Return a ranking, and how many searches of single links it took."""
-    searches, search, wishes = [], link_classes.best_shifts, evaluation._wishes
+    searches, search, wishes = [], scores.best_shifts, evaluation._wishes
 
     def counted(*args):
         searches.append(args)
@@ -57,7 +58,7 @@ def ranked(monkeypatch: pytest.MonkeyPatch, seed: int, *, is_slow: bool) -> tupl
 
     tight = Scores.tight
     with monkeypatch.context() as changed:
-        changed.setattr(link_classes, "best_shifts", counted)
+        changed.setattr(scores, "best_shifts", counted)
         if is_slow:
             changed.setattr(evaluation, "_wishes", at_once)
             changed.setattr(Scores, "known", anew)
@@ -76,8 +77,8 @@ def test_what_is_sought_late_changes_no_answer_and_less_is_sought(monkeypatch, s
 
 def test_phases_that_jobs_achieve_on_the_links_of_a_placement_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They were found anew each time that a candidate's start times were tried: 186 times for 80 lists of links."""
-    found, worst = [], link_classes._worst_parts
-    monkeypatch.setattr(link_classes, "_worst_parts", lambda n, classes: found.append(classes) or worst(n, classes))
+    found, worst = [], scores._worst_parts
+    monkeypatch.setattr(scores, "_worst_parts", lambda n, classes, on: found.append(classes) or worst(n, classes, on))
     cluster, jobs = drawn(0)
     place_jobs(cluster, jobs, n=4)
     assert len(found) == len({id(classes) for classes in found}) > 4

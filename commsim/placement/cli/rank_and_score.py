@@ -16,8 +16,8 @@ from commsim.report.answer import Answer, Facts, Part, Table, remarks
 if TYPE_CHECKING:
     from commsim.placement.candidate import PlacementCandidate
     from commsim.placement.cluster import Cluster
-    from commsim.placement.link_classes import ScoreSettings
     from commsim.placement.ranking import PlacementRanking
+    from commsim.placement.scores import ScoreSettings
     from commsim.training.sharing.periodic import PeriodicJob
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
@@ -28,7 +28,7 @@ MAX_HOSTS = 32  # hosts, or ranges of them, of a job
 
 def settings_of(config: Scoring, seed: int = 0, hashes: int | None = None) -> ScoreSettings:
     """Read the flags."""
-    from commsim.placement.link_classes import ScoreSettings
+    from commsim.placement.scores import ScoreSettings
     from commsim.prediction.plans.draws import HASHES
 
     step = None if config.step is None else parse_time(config.step, "--step")
@@ -50,18 +50,18 @@ class Scoring(WithJson):
 
     TITLE: ClassVar[str] = ""
     angles: int = flag(
-        default=DefaultOf("commsim.placement.link_classes:ScoreSettings.angles"),
+        default=DefaultOf("commsim.placement.scores:ScoreSettings.angles"),
         metavar="N",
         help="minimum number of time steps (angles of a circle) of a hyperperiod",
     )
     step: str | None = flag(metavar="TIME", help="length of one time step, in place of --angles, such as 1ms")
     quantum: str = flag(
-        default=DefaultOf("commsim.placement.link_classes:ScoreSettings.quantum", write_time),
+        default=DefaultOf("commsim.placement.scores:ScoreSettings.quantum", write_time),
         metavar="TIME",
         help="round iteration times to multiples of this time",
     )
     longest: str = flag(
-        default=DefaultOf("commsim.placement.link_classes:ScoreSettings.longest", write_time),
+        default=DefaultOf("commsim.placement.scores:ScoreSettings.longest", write_time),
         metavar="TIME",
         help="limit on the least common multiple of the iteration times (hyperperiod); longer ones are truncated",
     )

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import shorten
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.moves import LEAST_GAIN, paid_after, rank_moves
 from commsim.placement.place import GENERATORS
+from commsim.placement.scores import ScoreSettings
 from commsim.training.sharing.periodic import PeriodicJob
 
 from .beside.kept_jobs import KeptJobs

@@ -12,10 +12,10 @@ from commsim.placement.affected import after_faults
 from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import Cluster
 from commsim.placement.job_costs import new_jobs
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.node_names import on_nodes
 from commsim.placement.place import GENERATORS, place_jobs, rank_placements
 from commsim.placement.ranking import PlacementRanking
+from commsim.placement.scores import ScoreSettings
 from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.training.sharing.periodic import PeriodicJob
 

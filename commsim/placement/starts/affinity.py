@@ -69,10 +69,13 @@ def components(links: Sequence[tuple[int, ...]]) -> list[Component]:
             root[job] = job = root[root[job]]
         return job
 
-    for jobs in links:
+    for jobs in dict.fromkeys(links):
+        a = find(jobs[0])
         for job in jobs[1:]:
-            a, b = sorted((find(jobs[0]), find(job)))
-            root[b] = a
+            b = find(job)
+            if b != a:
+                a, b = (a, b) if a < b else (b, a)
+                root[b] = a
     members: dict[int, list[int]] = {}
     for job in sorted(root):
         members.setdefault(find(job), []).append(job)
@@ -153,11 +156,43 @@ def inconsistency(link: LinkDemands, shifts: NDArray[np.float64], periods: NDArr
     """
     wish, period = np.array(link.shifts), periods[list(link.jobs)]
     shifts_of_jobs = shifts[list(link.jobs)]
-    whole = np.maximum(np.rint(period / QUANTUM), 1).astype(np.int64).tolist()
-    n_offsets = 1 if link.is_held else min(math.lcm(*whole) // whole[0], _MAX_OFFSETS)
-    offset = shifts_of_jobs[0] - wish[0] + np.arange(n_offsets) * period[0]
+    offset = shifts_of_jobs[0] - wish[0] + np.arange(_n_offsets(link, _quanta(period))) * period[0]
     away = (shifts_of_jobs - wish - offset[:, None] + period / 2) % period - period / 2
     return float(np.abs(away).max(axis=1).min())
+
+
+def largest_inconsistency(
+    links: Sequence[LinkDemands], shifts: NDArray[np.float64], periods: NDArray[np.float64]
+) -> float:
+    """Return the largest :func:`inconsistency` of some links, s; shifts are not read where they cannot change it.
+
+    A job is at most half of its period away. Of one job, offsets come as close as half of what divides its period and
+    that of the first job.
+    """
+    bounds = []
+    for link in links:
+        period = periods[list(link.jobs)]
+        quanta, n_offsets = _quanta(period), _n_offsets(link, _quanta(period))
+        *rest, bound = sorted(period[1:].tolist())
+        is_whole = bool((np.abs(period - np.array(quanta) * QUANTUM) < 1e-9 * period).all())
+        if is_whole and n_offsets < _MAX_OFFSETS and not link.is_held:
+            bound = min(bound, max([math.gcd(quanta[0], round(bound / QUANTUM)) * QUANTUM, *rest[-1:]]))
+        bounds.append(bound / 2 * (1 + 1e-6))
+    largest = 0.0
+    for i in np.argsort(bounds)[::-1].tolist():
+        if bounds[i] <= largest:
+            break
+        largest = max(largest, inconsistency(links[i], shifts, periods))
+    return largest
+
+
+def _quanta(period: NDArray[np.float64]) -> list[int]:
+    return np.maximum(np.rint(period / QUANTUM), 1).astype(np.int64).tolist()  # type: ignore[no-any-return]
+
+
+def _n_offsets(link: LinkDemands, quanta: Sequence[int]) -> int:
+    """Return how many common offsets of a link's jobs differ."""
+    return 1 if link.is_held else min(math.lcm(*quanta) // quanta[0], _MAX_OFFSETS)
 
 
 def _wrapped(time: float, period: float) -> float:

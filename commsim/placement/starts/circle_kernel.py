@@ -233,3 +233,104 @@ def costs_of_meetings(circle: OnCircle, part: F, weight: I, j: int, others: I, m
                     stop -= period
                 cost[i] += sum_until(stop, at, total) - sum_until(begin, at, total)
     return times, cost, is_all
+
+
+@kernel
+def exceeds_its_least(circle: OnCircle, part: F, weight: I, least_gain: float) -> bool:
+    """Whether the weighted mean excess of the links is more than what bytes that fill every gap leave.
+
+    Parameters
+    ----------
+    part, weight
+        Same as in :func:`costs_of_meetings`.
+    least_gain : float
+        By how much, at least, as a part of the capacity.
+    """
+    edges, demand = cut(circle, np.arange(len(circle.period)))
+    least, now = 0.0, 0.0
+    for link in range(len(part)):
+        mean, above = 0.0, 0.0
+        for i in range(len(edges) - 1):
+            load = -1.0
+            for j in range(len(circle.period)):
+                load += part[link, j] * demand[j, i]
+            length = (edges[i + 1] - edges[i]) / circle.perimeter
+            mean += load * length
+            above += max(load, 0.0) * length
+        least += weight[link] * max(mean, 0.0)
+        now += weight[link] * above
+    return now > least + least_gain
+
+
+@kernel
+def others_of(part: F, j: int) -> tuple[I, I]:
+    """Return the links that a job passes, and the other jobs there."""
+    n_links, n_jobs = part.shape
+    on, others, n_on, n_others = np.empty(n_links, np.int64), np.empty(n_jobs, np.int64), 0, 0
+    for link in range(n_links):
+        if part[link, j] > 0.0:
+            on[n_on] = link
+            n_on += 1
+    for k in range(n_jobs):
+        for i in range(n_on):
+            if k != j and part[on[i], k] > 0.0:
+                others[n_others] = k
+                n_others += 1
+                break
+    return on[:n_on], others[:n_others]
+
+
+@long_loops
+@kernel
+def meet_in_turn(
+    circle: OnCircle, part: F, weight: I, is_held: NDArray[np.bool_], most: int, rounds: int, least_gain: float
+) -> None:
+    """Move one job after the other to its least excess of all starts at which its phases meet those of others.
+
+    Parameters
+    ----------
+    circle : OnCircle
+        Jobs, whose starts are written.
+    part, weight, most
+        Same as in :func:`costs_of_meetings`.
+    is_held : bool[n_jobs]
+        Jobs that stay where they are.
+    rounds : int
+        Rounds over all jobs, at most.
+    least_gain : float
+        Part of the capacity by which a mean excess must be less, to move a job.
+    """
+    if not exceeds_its_least(circle, part, weight, least_gain):
+        return
+    n_jobs, may_move = len(is_held), ~is_held
+    for _ in range(rounds):
+        moved = False
+        for j in range(n_jobs):
+            if not may_move[j]:
+                continue
+            on, others = others_of(part, j)
+            may_move[j] = False
+            if not len(others):
+                continue
+            parts, weights = np.empty((len(on), n_jobs)), np.empty(len(on), np.int64)
+            for i in range(len(on)):
+                weights[i] = weight[on[i]]
+                for k in range(n_jobs):
+                    parts[i, k] = part[on[i], k]
+            times, cost, is_all = costs_of_meetings(circle, parts, weights, j, others, most)
+            best = np.inf
+            for i in range(1, len(cost)):
+                best = min(best, cost[i])
+            if best < cost[0] - least_gain * circle.perimeter:
+                at = 1
+                while cost[at] > best + 1e-3 * least_gain * circle.perimeter:
+                    at += 1
+                if times[at] != circle.shift[j]:
+                    for k in range(n_jobs):  # before another one has moved, it need not be tried again
+                        may_move[k] = not is_held[k]
+                    may_move[j] = not is_all
+                    circle.shift[j] = times[at]
+        for k in range(n_jobs):
+            moved = moved or may_move[k]
+        if not moved:
+            return

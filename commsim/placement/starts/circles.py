@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -160,24 +161,89 @@ def unify(
         raise InputError("a circle needs at least one job")
     require_circle(angles, step, quantum, longest)
     periods = np.array([job.period for job in jobs], np.float64)
-    require_counted(float(periods.max()), quantum)
-    whole = np.maximum(np.rint(periods / quantum), 1).astype(np.int64)
-    multiple = math.lcm(*whole.tolist())
-    longest = max(longest, float(whole.max() * quantum))  # a circle has room for every period
+    size = circle_size(periods.tolist(), angles, step, quantum, longest)
+    period = size.period
+    demand = mean_rates(jobs, period, size.edges)
+    phases = np.concatenate([stretched(*one) for one in zip(jobs, (period / periods).tolist(), strict=True)], axis=1)
+    first_phase = np.cumsum([0, *(len(job.phases) for job in jobs)])
+    return size.circle(demand, phases, first_phase)
+
+
+class CircleSize(NamedTuple):
+    """What a circle is without what its jobs send.
+
+    Parameters
+    ----------
+    perimeter, quantum : float, s
+        Perimeter, and what periods are rounded to.
+    n_angles : int
+        Number of angles.
+    multiples : tuple of int
+        Periods in quanta.
+    rounding : float, s
+        Same as in :class:`Circle`, as is `is_common`.
+    """
+
+    perimeter: float
+    quantum: float
+    n_angles: int
+    multiples: tuple[int, ...]
+    rounding: float
+    is_common: bool
+
+    @property
+    def period(self) -> NDArray[np.float64]:
+        """Rounded periods, float64[n_jobs], s."""
+        return np.array(self.multiples, np.int64).astype(np.float64) * self.quantum
+
+    @property
+    def step(self) -> float:
+        """Time of one angle, s."""
+        return self.perimeter / self.n_angles
+
+    @property
+    def reach(self) -> int:
+        """How many steps before 0 the demand begins."""
+        return math.ceil(max(self.multiples) * self.quantum / self.step) + 1
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Times between which demand is averaged, float64[reach + n_angles + 1], s."""
+        edges: NDArray[np.float64] = np.arange(-self.reach, self.n_angles + 1).astype(np.float64) * self.step
+        return edges
+
+    def circle(
+        self, demand: NDArray[np.float64], phases: NDArray[np.float64], first_phase: NDArray[np.int64]
+    ) -> Circle:
+        """Return the circle of jobs that send this; fields are those of :class:`Circle`."""
+        period, whole = self.period, np.array(self.multiples, np.int64)
+        for array in (period, demand, phases, first_phase, whole):
+            array.setflags(write=False)
+        return Circle(
+            self.perimeter, self.step, period, self.reach, demand, phases, first_phase, self.rounding, self.is_common,
+            whole,
+        )  # fmt: skip
+
+
+def circle_size(
+    periods: Sequence[float], angles: int, step: float | None, quantum: float, longest: float
+) -> CircleSize:
+    """Return the size of the circle of jobs with these periods, s; the rest is as of :func:`unify`.
+
+    Raises
+    ------
+    InputError
+        If a period is too long to be counted, or the circle has too many steps.
+    """
+    require_counted(max(periods), quantum)
+    whole = tuple(max(1, round(period / quantum)) for period in periods)
+    multiple = math.lcm(*whole)
+    longest = max(longest, max(whole) * quantum)  # a circle has room for every period
     is_common = multiple * quantum <= longest * (1 + 1e-9)
     perimeter = multiple * quantum if is_common else longest
-    period = whole.astype(np.float64) * quantum
-    n = _angles(perimeter, float(period.min()), angles, step)
-    size = perimeter / n
-    reach = int(np.ceil(period.max() / size)) + 1
-    edges = np.arange(-reach, n + 1).astype(np.float64) * size
-    demand = mean_rates(jobs, period, edges)
-    phases = np.concatenate([_stretched(*one) for one in zip(jobs, (period / periods).tolist(), strict=True)], axis=1)
-    first_phase = np.cumsum([0, *(len(job.phases) for job in jobs)])
-    rounding = float(np.abs(period - periods).max())
-    for array in (period, demand, phases, first_phase, whole):
-        array.setflags(write=False)
-    return Circle(perimeter, size, period, reach, demand, phases, first_phase, rounding, is_common, whole)
+    n = _angles(perimeter, min(whole) * quantum, angles, step)
+    rounding = max(abs(number * quantum - period) for number, period in zip(whole, periods, strict=True))
+    return CircleSize(perimeter, quantum, n, whole, rounding, is_common)
 
 
 def require_counted(period: float, quantum: float, most: int = 2**31) -> None:
@@ -192,7 +258,8 @@ def require_counted(period: float, quantum: float, most: int = 2**31) -> None:
         raise InputError(f"an iteration of {period:g} s is too long to be counted in {quantum:g} s")
 
 
-def _stretched(job: PeriodicJob, longer: float) -> NDArray[np.float64]:
+def stretched(job: PeriodicJob, longer: float) -> NDArray[np.float64]:
+    """Offsets (s), durations (s) and rates (bytes/s) of a job's phases that are `longer` times as long, by offset."""
     rows = [(phase.offset * longer, phase.duration * longer, phase.rate) for phase in job.phases]
     return np.array(sorted(rows), np.float64).reshape(-1, 3).T
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.link_classes import LinkClass, Scores
+from commsim.placement.link_classes import LinkClass
+from commsim.placement.scores import Scores
 from commsim.placement.starts.affinity import components
 
 from .windows import in_the_middle

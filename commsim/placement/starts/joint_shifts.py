@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.link_classes import LinkClass, Scores
+from commsim.placement.link_classes import LinkClass
+from commsim.placement.scores import Scores
 from commsim.placement.starts.link_scores import search_together
 from commsim.placement.starts.phase_edges import meet
 

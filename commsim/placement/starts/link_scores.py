@@ -112,14 +112,19 @@ def search_together(
     job, on = np.nonzero(part.T)
     first = np.searchsorted(job, np.arange(len(circle.period) + 1))
     unit = _unit(circle, part, weight)
-    demand = np.rint(circle.demand[job] * (part.T[job, on] * unit)[:, None]).astype(np.int64)
+    times = part.T[job, on] * unit
+    kinds = {pair: i for i, pair in enumerate(dict.fromkeys(zip(job.tolist(), times.tolist(), strict=True)))}
+    row = np.array([kinds[pair] for pair in zip(job.tolist(), times.tolist(), strict=True)], np.int64)
+    jobs, shares = np.array([j for j, _ in kinds], np.int64), np.array([share for _, share in kinds])
+    demand = np.rint(circle.demand[jobs] * shares[:, None]).astype(np.int64)  # a job demands the same of many links
     link = np.stack((np.full(len(weight), int(unit)), weight.astype(np.int64)))
-    floors = np.bincount(on, demand[:, circle.reach :].sum(axis=1), len(weight)) - unit * circle.n_angles
+    whole = demand[:, circle.reach :].sum(axis=1)[row]
+    floors = np.bincount(on, whole, len(weight)) - unit * circle.n_angles
     enough = int(weight @ np.maximum(floors, 0.0)) + circle.n_angles
     positions = circle.distinct_positions(order=False) if positions is None else positions
     steps = float(len(starts) * circle.n_angles * (np.diff(first) * positions)[1:].sum())
     expect(steps * ROUNDS * PER_ANGLE, f"trying {float(f'{steps:.2g}'):g} angles of circles", "a longer --step")
-    return search_in_turn(demand, first, on, circle.reach, positions, link, starts, enough)[1]
+    return search_in_turn(demand, first, np.stack((on, row)), circle.reach, positions, link, starts, enough)[1]
 
 
 def _unit(circle: Circle, part: NDArray[np.float64], weight: NDArray[Any]) -> float:

@@ -242,10 +242,32 @@ def times_of(
 
 @kernel
 def meet_at(
-    jobs: MetJobs, member: NDArray[np.int64], part: NDArray[np.float64], drift: bool, times: NDArray[np.float64]
-) -> float:
-    """Write the iteration times of all jobs of a link at their starts, or where they drift; return the link's score."""
-    late = np.zeros(len(jobs.phase))
-    excess = late_anywhere(jobs, member, part, late) if drift else late_at_starts(jobs, member, part, late)
-    times_of(jobs, member, part, late, times)
-    return 1.0 - excess
+    jobs: MetJobs,
+    first: NDArray[np.int64],
+    member: NDArray[np.int64],
+    part: NDArray[np.float64],
+    drift: bool,
+    times: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Write the iteration times of all jobs of some links at their starts, or where they drift; return the scores.
+
+    Parameters
+    ----------
+    first : int64[n_links + 1]
+        Link k has the members ``first[k]`` to ``first[k + 1]``.
+    member, part
+        Same as in :func:`late_at_starts`, for all links.
+    times : float64[n_members], s
+        Written.
+
+    Returns
+    -------
+    float64[n_links]
+    """
+    late, scores = np.zeros(len(jobs.phase)), np.empty(len(first) - 1)
+    for k in range(len(scores)):
+        own, parts = member[first[k] : first[k + 1]], part[first[k] : first[k + 1]]
+        excess = late_anywhere(jobs, own, parts, late) if drift else late_at_starts(jobs, own, parts, late)
+        times_of(jobs, own, parts, late, times[first[k] : first[k + 1]])
+        scores[k] = 1.0 - excess
+    return scores

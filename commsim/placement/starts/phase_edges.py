@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
-from commsim.placement.starts.circle_kernel import OnCircle, costs_of_meetings, cut
+from commsim.placement.starts.circle_kernel import OnCircle, costs_of_meetings, cut, meet_in_turn
 from commsim.placement.starts.circles import Circle
 
 # Pieces of a circle; where phases have more edges, so many equal ones are looked at, each at a moment
@@ -96,49 +96,13 @@ def meet(
     -------
     float64[n_jobs], s
     """
-    pieces = cut_circle(circle, shifts)
-    load = part @ pieces.demand - 1.0
-    least = weight @ np.maximum(load @ pieces.length, 0.0)  # where bytes fill every gap
-    if weight @ (np.maximum(load, 0.0) @ pieces.length) <= least + LESS:
-        return shifts
     own = 2 * np.diff(circle.first_phase)
     if own[~is_held].sum() * (own * (circle.perimeter / circle.period)).sum() > MAX_PAIRS:
         return shifts
-    shifts, jobs = shifts.copy(), np.arange(len(shifts))
-    may_move = ~is_held
-    for _ in range(ROUNDS):
-        for j in np.flatnonzero(~is_held).tolist():
-            on = part[:, j] > 0
-            others = np.flatnonzero((part[on] > 0).any(axis=0) & (jobs != j)).tolist()
-            may_move[j] &= bool(others)
-            if not may_move[j]:
-                continue
-            best, is_best = _best_meeting(circle, part[on], weight[on], shifts, j, others)
-            if best != shifts[j]:
-                may_move[:] = True
-            may_move[j], shifts[j] = best != shifts[j] and not is_best, best  # not before another one has moved
-        if not may_move[~is_held].any():
-            break
-    return shifts
-
-
-def _best_meeting(
-    circle: Circle,
-    part: NDArray[np.float64],
-    weight: NDArray[np.int64],
-    shifts: NDArray[np.float64],
-    j: int,
-    others: Sequence[int],
-) -> tuple[float, bool]:
-    """Return the start time of a job that has the least excess beside the others: its own, unless one has less.
-
-    The second value is whether all were tried, so that from there no other one has less.
-    """
-    times, cost, is_best = costs_of_starts(circle, part, weight, shifts, j, others)
-    if cost[1:].min(initial=np.inf) < cost[0] - LESS * circle.perimeter:
-        near = cost[1:] <= cost[1:].min() + 1e-3 * LESS * circle.perimeter
-        return float(times[1 + int(near.argmax())]), is_best
-    return float(shifts[j]), is_best
+    on, shares, weights = _on(circle, shifts), np.array(part, order="C"), np.asarray(weight, np.int64)
+    with expected_work(_edges(circle) * (shares.size + 4) * int((~is_held).sum()), first=True):
+        meet_in_turn(on, shares, weights, np.array(is_held), MAX_MEETINGS, ROUNDS, LESS)
+    return on.shift
 
 
 def costs_of_starts(

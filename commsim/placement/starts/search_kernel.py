@@ -161,10 +161,10 @@ def search_in_turn(
 
     Parameters
     ----------
-    demand : int64[n_passages, reach + n_angles]
-        Demand of one job on one link in each row.
-    first, on : int64[n_jobs + 1], int64[n_passages]
-        Job j has the passages ``first[j]`` to ``first[j + 1]``, and `on` is the link of each.
+    demand : int64[n_rows, reach + n_angles]
+        Demand of a job on links that have the same capacity for it in each row.
+    first, on : int64[n_jobs + 1], int64[2, n_passages]
+        Job j has the passages ``first[j]`` to ``first[j + 1]``, and `on` is the link and the row of each.
     reach, positions
         Same as in :func:`search_all`.
     link : int64[2, n_links]
@@ -180,6 +180,7 @@ def search_in_turn(
         The weighted sum of excesses over links and angles, and the turns.
     """
     n_jobs, n, n_links = len(positions), demand.shape[1] - reach, link.shape[1]
+    link_of, row = on[0], on[1]
     total = np.empty((n_links, n), np.int64)
     nothing = np.zeros(n, np.int64)
     edge, edges = edges_of(demand)
@@ -195,23 +196,25 @@ def search_in_turn(
                 total[k, a] = -link[0, k]
         for j in range(n_jobs):
             for p in range(first[j], first[j + 1]):
-                add(total[on[p]], demand[p, reach - at[j] : reach - at[j] + n], 1)
+                add(total[link_of[p]], demand[row[p], reach - at[j] : reach - at[j] + n], 1)
         moved, rounds = True, 0
         while moved and rounds < MAX_ROUNDS:
             moved, rounds = False, rounds + 1
             for j in range(1, n_jobs):
                 for p in range(first[j], first[j + 1]):
-                    add(total[on[p]], demand[p, reach - at[j] : reach - at[j] + n], -1)
+                    add(total[link_of[p]], demand[row[p], reach - at[j] : reach - at[j] + n], -1)
                 least, least_at = 0, at[j]  # where it is, which is kept unless another is better
                 for p in range(first[j], first[j + 1]):
-                    turned = demand[p, reach - at[j] : reach - at[j] + n]
-                    least += link[1, on[p]] * excess(total[on[p]], turned)
+                    turned = demand[row[p], reach - at[j] : reach - at[j] + n]
+                    least += link[1, link_of[p]] * excess(total[link_of[p]], turned)
                 if least > 0:
                     for k in range(positions[j]):
                         steps[k] = 0
                     for p in range(first[j], first[j + 1]):
-                        own = edges[edge[p] : edge[p + 1]]
-                        add_steps(steps[: positions[j]], total[on[p]], demand[p], own, reach, link[1, on[p]])
+                        own = edges[edge[row[p]] : edge[row[p] + 1]]
+                        add_steps(
+                            steps[: positions[j]], total[link_of[p]], demand[row[p]], own, reach, link[1, link_of[p]]
+                        )
                     cost = 0
                     for k in range(positions[j]):
                         cost += steps[k]
@@ -220,7 +223,7 @@ def search_in_turn(
                 moved = moved or least_at != at[j]
                 at[j] = least_at
                 for p in range(first[j], first[j + 1]):
-                    add(total[on[p]], demand[p, reach - at[j] : reach - at[j] + n], 1)
+                    add(total[link_of[p]], demand[row[p], reach - at[j] : reach - at[j] + n], 1)
         cost = 0
         for k in range(n_links):
             cost += link[1, k] * excess(total[k], nothing)

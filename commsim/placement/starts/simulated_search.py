@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.placement.iteration_times import estimate
-from commsim.placement.link_classes import LinkClass, Scores
+from commsim.placement.link_classes import LinkClass
+from commsim.placement.scores import Scores
 from commsim.placement.starts.affinity import components
 
 # Jobs of a component whose start times are tried one by one, and start times of each job.

@@ -9,7 +9,7 @@ from place_service import running
 import commsim as cs
 from commsim.cli import main
 from commsim.placement.cluster import read_cluster
-from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.scores import ScoreSettings
 
 RANKINGS = ("slowdown", "mean", "min", "weighted")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.placement.starts.affinity import components, inconsistency, traverse
+from commsim.placement.starts.affinity import components, inconsistency, largest_inconsistency, traverse
 from commsim.placement.starts.circles import QUANTUM, unify
 from commsim.placement.starts.link_scores import score_at
 from commsim.training.sharing.periodic import GBPS, JobPhase, PeriodicJob
@@ -78,6 +78,38 @@ def test_so_every_link_keeps_its_score(tree: tuple[list[Demands], np.ndarray], s
         part = np.full((1, len(link.jobs)), 1 / (50 * GBPS))
         alone, together = np.array(link.shifts), shifts[list(link.jobs)]
         assert score_at(circle, part, alone)[0] == pytest.approx(score_at(circle, part, together)[0], abs=1e-9)
+
+
+class Asked(NamedTuple):
+    """A link that counts when its shifts are read."""
+
+    jobs: tuple[int, ...]
+    wish: tuple[float, ...]
+    is_held: bool
+    count: list[int]
+
+    @property
+    def shifts(self) -> tuple[float, ...]:
+        self.count.append(1)
+        return self.wish
+
+
+def test_the_largest_inconsistency_is_found_without_what_cannot_be_larger() -> None:
+    rng, n_links, read = np.random.default_rng(0), 0, []
+    for _ in range(60):
+        unit = float(rng.choice([1e-3, 1.3e-3]))  # the second is no whole number of quanta
+        periods = rng.choice([100, 120, 150, 200, 240, 300], 8) * unit
+        links = []
+        for _link in range(30):
+            jobs = tuple(np.sort(rng.permutation(8)[: int(rng.integers(2, 5))]).tolist())
+            wish = tuple(float(rng.uniform(0, periods[j])) for j in jobs)
+            links.append(Asked(jobs, wish, bool(rng.random() < 0.1), []))
+        shifts = rng.uniform(0, periods)
+        found = largest_inconsistency(links, shifts, periods)
+        n_links, read = n_links + len(links), read + [len(one.count) for one in links]
+        assert found == max(inconsistency(link, shifts, periods) for link in links)
+    assert sum(read) < 0.7 * n_links
+    assert largest_inconsistency([], np.zeros(0), np.zeros(0)) == 0.0
 
 
 def test_eq_6_of_the_paper_does_not_hold_modulo_the_perimeter() -> None:

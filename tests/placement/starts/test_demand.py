@@ -10,9 +10,9 @@ from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.evaluation import evaluate
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.scores import ScoreSettings
 from commsim.placement.starts import job_uses as starts_job_uses
 from commsim.placement.starts.demand import RecordedExchange, delivered, demand_of
 from commsim.placement.starts.job_uses import job_uses, leaves_machine, use_of_groups

@@ -48,7 +48,7 @@ def test_the_score_is_that_of_the_circle_whatever_periods_are_rounded_to(quantum
     jobs = [drawn_job(seed) for seed in range(4)]
     starts, part, times = np.random.default_rng(1).uniform(0, 0.1, 4), np.full(4, 1 / LINK), np.empty(4)
     met = met_jobs(jobs, quantum, 2.4)._replace(shift=starts)
-    score = meet_at(met, np.arange(4), part, False, times)
+    (score,) = meet_at(met, np.array([0, 4]), np.arange(4), part, False, times)
     assert score == pytest.approx(score_at(unify(jobs, quantum=quantum, longest=2.4), part[None], starts)[0], abs=1e-12)
     assert (times >= [job.period for job in jobs]).all()
 

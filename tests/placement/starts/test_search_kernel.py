@@ -68,8 +68,11 @@ def test_the_search_ends_where_one_of_every_position_does(seed: int) -> None:
     link = np.stack((rng.integers(0, 2 * height + 1, n_links), rng.integers(1, 4, n_links)))
     starts = rng.integers(0, positions, (2, n_jobs))
     starts[:, 0] = 0
-    asked = (demand, first, on, reach, positions, link, starts, int(rng.integers(0, 3)))
-    found, expected = search_in_turn(*asked), every_position(*asked)
+    enough, n_passages = int(rng.integers(0, 3)), len(on)
+    rows = np.random.default_rng(seed).permutation(n_passages)
+    given = demand[np.argsort(rows)], first, np.stack((on, rows))
+    found = search_in_turn(*given, reach, positions, link, starts, enough)
+    expected = every_position(demand, first, on, reach, positions, link, starts, enough)
     assert found[0] == expected[0]
     assert found[1].tolist() == expected[1].tolist()
 

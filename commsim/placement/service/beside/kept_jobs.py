@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_classes import ScoreSettings
 from commsim.placement.link_use import numbers_of
+from commsim.placement.scores import ScoreSettings
 from commsim.placement.starts.achieved_phases import achieved
 from commsim.placement.starts.job_uses import OwnPath, job_uses, own_paths
 from commsim.placement.starts.meeting_kernel import MetJobs

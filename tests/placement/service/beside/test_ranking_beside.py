@@ -9,7 +9,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.placement.cluster import read_cluster
 from commsim.placement.evaluation import evaluate
-from commsim.placement.link_classes import ScoreSettings
+from commsim.placement.scores import ScoreSettings
 from commsim.placement.service.beside import kept_jobs
 from commsim.placement.service.beside.finalists_beside import LONGEST
 from commsim.placement.service.beside.kept_jobs import KeptJobs, seeds_of, with_links
