@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -109,20 +111,38 @@ def test_the_version_is_the_same_everywhere():
     assert set(module.versions().values()) == {cs.__version__}
 
 
-def test_no_link_of_the_released_readme_is_relative():
-    spec = importlib.util.spec_from_file_location("absolute_links", ROOT / "packaging" / "absolute_links.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_no_link_of_a_built_readme_is_relative():
+    links = runpy.run_path(str(ROOT / "packaging" / "index_links.py"))
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    made = module.absolute_links(text, "README.md", "https://host/owner/name", "v9.9.9")
+    made = links["with_index_links"](text, "README.md", "https://host/owner/name", "v9.9.9")
     target = re.compile(r"\]\(([^()\s]*)\)")
     assert len(target.findall(text)) == len(target.findall(made)) > 20
     assert not [one for one in target.findall(made) if not one.startswith("https://")]
     assert "](https://host/owner/name/blob/v9.9.9/docs/tutorial.md)" in made
     assert re.search(r"!\[[^]]*\]\(https://host/owner/name/raw/v9.9.9/docs/\w+.svg\)", made)
     assert "](https://host/owner/name/blob/v9.9.9/README.md#more-questions)" in made
-    assert module.absolute_links(made, "README.md", "https://other", "v1") == made
-    assert "packaging/absolute_links.py README.md" in (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert links["with_index_links"](made, "README.md", "https://other", "v1") == made
+    of_files, variables = {"Source": "https://a/b"}, {"GITHUB_SERVER_URL": "https://c", "GITHUB_REPOSITORY": "d/e"}
+    asked = [links["address_of"](*given) for given in ((of_files, variables), ({}, variables), ({}, {}))]
+    assert asked == ["https://a/b", "https://c/d/e", ""]
+
+
+@pytest.mark.parametrize("address", ["", "https://host/owner/name"])
+def test_a_build_by_hand_has_no_dead_link(tmp_path, monkeypatch, address):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "packaging/index_links.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    server, _, repository = address.partition("/owner/")
+    monkeypatch.setenv("GITHUB_SERVER_URL", server)
+    monkeypatch.setenv("GITHUB_REPOSITORY", repository and f"owner/{repository}")
+    (tmp_path / "made").mkdir()
+    program = "import setuptools.build_meta as backend; backend.prepare_metadata_for_build_wheel('made')"
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=tmp_path)
+    (made,) = (tmp_path / "made").glob("*/METADATA")
+    targets = re.findall(r"\]\(([^()\s]*)\)", made.read_text(encoding="utf-8"))
+    assert bool(targets) == bool(address)
+    assert all(one.startswith((f"{address}/blob/v{cs.__version__}/", f"{address}/raw/")) for one in targets)
+    assert "tutorial" in made.read_text(encoding="utf-8")
 
 
 def test_workflows_name_what_is_there():
