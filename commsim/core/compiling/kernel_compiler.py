@@ -27,6 +27,7 @@ from .tables_type import LowerWithCopies, LowerWithoutReferences
 
 _USUAL_JIT = templates._OverloadFunctionTemplate._get_jit_decorator
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
+SHARED = "linkonce_odr"  # linkage of what may be defined in several modules, and is left out where nothing uses it
 
 
 class Linked(JITCodeLibrary):
@@ -46,6 +47,15 @@ class Linked(JITCodeLibrary):
         self._finalize_dynamic_globals()
         self._finalized = True
 
+    def _get_module_for_linking(self) -> Any:
+        """Return its code, which callers copy as they link it; Numba's makes another copy, that differs in linkage."""
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.linkage = SHARED
+            self._shared_module = self._final_module
+        return self._shared_module
+
     def serialize_using_object_code(self) -> tuple[str, str, bytes]:
         """Return what :func:`rebuild_linked` reads: its LLVM code only."""
         return self.name, "linked", self._get_module_for_linking().as_bitcode()
@@ -55,6 +65,14 @@ class Called(JITCodeLibrary):
     """Machine code of a kernel that Python calls, with all kernels within it."""
 
     counts_references, has_long_loops = True, False
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Return the machine code, and a module with names only of what it defines, which is all that Numba reads."""
+        module = self._final_module
+        defined = [f'define void @"{one.name}"() {{ ret void }}' for one in module.functions if not one.is_declaration]
+        defined += [f'@"{one.name}" = global i8 0' for one in module.global_variables if not one.is_declaration]
+        names = llvm.parse_assembly("\n".join(defined))
+        return self.name, "object", (self._get_compiled_object(), names.as_bitcode())
 
     def _optimize_final_module(self) -> None:
         if self.counts_references:  # inlined first, by passes of their own, so that counts of references meet
