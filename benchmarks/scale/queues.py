@@ -107,7 +107,7 @@ def engine_with(queue: str) -> Callable[[FlowState, bool], None]:
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.heap_fix = QUEUES[queue] or module.heap_fix
-    for name in ("simulate", "allocate", "first_finish"):
+    for name in ("prepare", "go_on_until", "allocate", "first_finish"):
         function = getattr(module, name)
         function.options = {**function.options, "cache": False, "nogil": True}
     simulate: Callable[[FlowState, bool], None] = module.simulate

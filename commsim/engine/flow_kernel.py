@@ -24,9 +24,8 @@ from .queue_kernel import heap_fix, pop_event, push_event
 from .users_kernel import end_link, enter, first_link, leave, mark_broken
 
 
-@njit_norefcount
 def simulate(t: FlowState, several_priorities: bool) -> None:
-    """Simulate all transfers; fills ``t.start``, ``t.sent`` and ``t.done``.
+    """Simulate all transfers, by two kernels that flaps call, too; fills ``t.start``, ``t.sent`` and ``t.done``.
 
     All that happens at one time is one batch: what ends, what that allows to begin, and then one new allocation of
     rates, so the order in which equal-time events were inserted cannot matter.

@@ -130,6 +130,7 @@ def _ports(
     """Return the ports by which messages leave sources and enter destinations; found once where machines are alike."""
     forwards, machine = network.forwards, network.machine
     inbound = forwards & ~only_sends(network)
+    inbound.setflags(write=False)  # as `forwards`: a kernel is compiled for each kind
     alike = network.fact(alike_machines)
     if alike is not None and (machine[sources] >= 0).all() and (machine[targets] >= 0).all():
         return (

@@ -83,7 +83,7 @@ class JoinedRoutes:
         first, at = gathered(self.parts.first, np.arange(len(self.parts.link), dtype=np.int32), rows)
         width = self.of.shape[1]
         latency = self.parts.latency[rows].reshape(-1, width).sum(axis=1)
-        return Routes(first[::width], self.parts.link[at], self.parts.share[at], latency)
+        return Routes(np.ascontiguousarray(first[::width]), self.parts.link[at], self.parts.share[at], latency)
 
 
 def on_their_own(routes: Routes) -> JoinedRoutes:
@@ -167,6 +167,7 @@ def _links_to_fabric(
     towards = links_in_rows(network.dst, network.src, network.n_nodes)
     if back:
         away, towards, forwards = towards, away, forwards & ~only_sends(network)
+        forwards.setflags(write=False)
     n_machines = int(network.machine.max()) + 1
     inside = network.n_links / n_machines if n_machines else 0.0
     with expected_work(network.n_links + LOOK_STEPS * len(nodes) * inside):

@@ -134,4 +134,4 @@ def _one_after_another(legs: list[Routes]) -> Routes:
         to = np.arange(len(leg.link)) + np.repeat(start[:-1].reshape(length.shape)[:, i] - leg.first[:-1], length[:, i])
         link[to], share[to] = leg.link, leg.share
     latency = np.sum([leg.latency for leg in legs], axis=0)
-    return Routes(start[:: len(legs)], link, share, latency)
+    return Routes(np.ascontiguousarray(start[:: len(legs)]), link, share, latency)
