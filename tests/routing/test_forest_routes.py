@@ -68,3 +68,23 @@ def test_other_pairs_do_not_take_the_ports_of_the_last_ones():
     back = find_routes(network, dst, src, routing="ecmp")
     forest_routes._ends.clear()
     assert back.link.tolist() == find_routes(network, dst, src, routing="ecmp").link.tolist()
+
+
+def test_kernels_get_arrays_of_one_kind_whatever_is_asked(monkeypatch):
+    """Each kind, such as a mask that may be written, would be compiled by itself."""
+    usual, kinds = ports_kernel.find_ports, set()
+
+    def find_ports(*arguments):
+        arrays = [one for group in arguments for one in (group if isinstance(group, tuple) else (group,))]
+        kinds.add(tuple((one.dtype.str, one.flags.c_contiguous, one.flags.writeable) for one in arrays))
+        return usual(*arguments)
+
+    monkeypatch.setattr(ports_kernel, "find_ports", find_ports)
+    monkeypatch.setattr(walk, "LEAST", 0)
+    for spec in (*MACHINES, *HOSTS, "dgx-h100@fat_tree:k=16"):
+        assert find_routes(
+            load_network(spec), *(nodes[:500] for nodes in pairs(load_network(spec)))
+        ).first.flags.c_contiguous
+    assert len(kinds) == 1
+    valiant = load_network("dragonfly:p=2,a=4,h=2")
+    assert find_routes(valiant, *pairs(valiant), routing="valiant").first.flags.c_contiguous

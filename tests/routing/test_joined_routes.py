@@ -35,6 +35,7 @@ def test_parts_make_the_routes_that_a_search_finds(fabric):
     assert len(joined.of) == len(src) // 2
     found, wanted = joined.each(), find_routes(network, src, dst, routing="spray")
     assert (found.first == wanted.first).all()
+    assert found.first.flags.c_contiguous  # a kernel is compiled for each kind
     for one, other in zip(found.first[:-1].tolist(), found.first[1:].tolist(), strict=True):
         ours, theirs = (np.argsort(routes.link[one:other], kind="stable") for routes in (found, wanted))
         assert (found.link[one:other][ours] == wanted.link[one:other][theirs]).all()

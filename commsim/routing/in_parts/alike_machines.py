@@ -191,12 +191,14 @@ def ports_inside(
     n, at = len(machines.first), machines.first
     own, other = (machines.ends[:, end] for end in ((1, 0) if inward else (0, 1)))
     is_inside = np.arange(n + 2) < n
-    passes = np.append(forwards[at], (False, False))
+    passes, metric = np.append(forwards[at], (False, False)), network.metric[machines.link[:, 0]]
+    machine = np.where(is_inside, 0, -1).astype(np.int32)
+    for one in (machine, passes, metric):  # as those of a network: a kernel is compiled for each kind
+        one.setflags(write=False)
     with expected_work(len(at) * len(own)):
         first, link, cost, single, begin, path = find_ports(
             np.arange(n), links_in_rows(own, other, n + 2), links_in_rows(other, own, n + 2),
-            np.where(is_inside, 0, -1).astype(np.int32), np.arange(n + 2) == n, passes,
-            network.metric[machines.link[:, 0]],
+            machine, np.arange(n + 2) == n, passes, metric,
         )  # fmt: skip
     of_node, port = gathered(first, np.arange(len(link), dtype=np.int32), machines.place[nodes])
     row = np.repeat(network.machine[nodes], np.diff(of_node))
