@@ -80,7 +80,8 @@ NETWORK_FORMATS = {
         "NCCL's topology of a machine, XML", (), {NETWORK: "formats.machines.nccl_topology:read_nccl_topology"},
     ),
     "nvidia-smi": Format(
-        "output of nvidia-smi topo -m", (), {NETWORK: "formats.machines.nvidia_smi:read_nvidia_smi"},
+        "output of nvidia-smi topo -m, or of rocm-smi --showtopo", (),
+        {NETWORK: "formats.machines.nvidia_smi:read_nvidia_smi"},
     ),
     "ns3": Format(
         "HPCC's and ASTRA-sim's ns-3 topology", (),

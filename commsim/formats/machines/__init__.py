@@ -1,1 +1,1 @@
-"""Files that describe one machine: NCCL's and RCCL's topology, and the matrix of ``nvidia-smi topo -m``."""
+"""Files of one machine: topologies of NCCL and RCCL, ``nvidia-smi topo -m`` and ``rocm-smi --showtopo``."""

@@ -23,14 +23,13 @@ from commsim.formats.logs.log_lines import lines_of_log
 
 from .gpu_models import GpuGeneration, of_links, of_names, of_user
 from .rates import transport_of_nics
+from .rocm_smi import SIGN, read_rocm_smi
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|rdma|irdma|roce|ibp|ionic|cxi)\w*)", re.ASCII)
 # Tables that begin alike.
 _OTHER_TABLES = {
     r"^[ \t]*OK[ \t]+= Status Ok": "nvidia-smi topo -p2p, which says who may reach whom; nvidia-smi topo -m says "
     "what links there are, as does NCCL_TOPO_DUMP_FILE",
-    r"ROCm System Management|^GPU0[ \t].*\bXGMI\b": "rocm-smi's table of links, which has neither their number nor "
-    "NICs; RCCL writes both with NCCL_TOPO_DUMP_FILE=FILE.xml, and mi300x is a preset (commsim topo presets)",
 }
 _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
 _ONE = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}", re.ASCII)
@@ -124,7 +123,7 @@ def read_nvidia_smi(
     path: str | Path, gpu: str | None = None, sm: int | None = None, nvlink: Bandwidth | None = None,
     nvls: bool | None = None, pxn: bool | None = None, pcie: Bandwidth | None = None, nic: Bandwidth | None = None,
 ) -> Network:  # fmt: skip
-    """Read a machine from the output of ``nvidia-smi topo -m``.
+    """Read a machine from the output of ``nvidia-smi topo -m``, or of ``rocm-smi --showtopo``.
 
     Parameters
     ----------
@@ -159,7 +158,9 @@ def read_nvidia_smi(
         Without a matrix, or with several that differ, or if a cell is not known, or two cells contradict each other;
         names the line.
     """
-    matrix = _read_matrix(path)
+    if SIGN.search(text := _ESCAPES.sub("", read_text(path))):
+        return read_rocm_smi(path, text, gpu, nvlink, pcie)
+    matrix = _read_matrix(path, text)
     islands = _islands(matrix)
     made = of_user(path, gpu, sm, "nvidia") or of_names(matrix.text) or _guessed(matrix, islands)
     pcie = pcie if pcie is not None else made.pcie
@@ -234,8 +235,7 @@ def _add_nvlinks(parts: Parts, matrix: _Matrix, islands: Sequence[_Island], rate
             parts.mesh({(a, b): n * rate for a, b in pairs if (n := matrix.links(a, b))}, island.gpus)
 
 
-def _read_matrix(path: str | Path) -> _Matrix:
-    text = _ESCAPES.sub("", read_text(path))
+def _read_matrix(path: str | Path, text: str) -> _Matrix:
     for pattern, what in _OTHER_TABLES.items():
         if re.search(pattern, text, re.MULTILINE):
             raise InputError(f"{path}: is {what}")

@@ -118,7 +118,10 @@ def test_two_machines_in_one_paste_are_read_only_if_they_are_alike(tmp_path):
     ("text", "what"),
     [
         ("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n\nLegend:\n  OK   = Status Ok\n", "is nvidia-smi topo -p2p"),
-        ("       GPU0    GPU1\nGPU0   0       XGMI\nGPU1   XGMI    0\n", "is rocm-smi's table of links"),
+        (
+            "       GPU0    GPU1\nGPU0   0       XGMI\nGPU1   XGMI    0\n",
+            "rocm-smi's table has no 'Link Type between two GPUs'; print it with --showtopo",
+        ),
     ],
 )
 def test_tables_that_begin_alike_are_named(tmp_path, text, what):
