@@ -19,7 +19,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test test-core test-all deep compiled beside waiting under-mpi without-jit floor lint docs fuzz mutants lock audit sbom bench clean
+.PHONY: setup run test test-core test-all deep one-half other-half beside waiting under-mpi without-jit floor lint docs fuzz mutants lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -37,15 +37,17 @@ run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
 # Pytest keeps its rewritten assertions with the bytecode: most of the time of collecting.
-test test-all deep without-jit under-mpi compiled waiting: export PYTHONDONTWRITEBYTECODE :=
+test test-all deep without-jit under-mpi one-half other-half waiting: export PYTHONDONTWRITEBYTECODE :=
 test: DRAWN := and not deep
-# In two lanes, for two cores: the tests that fill the cores, and beside them what is shorter or waits for other
-# processes, one after the other. What one lane leaves of a core the other takes.
+# In three lanes: two halves of the tests that fill the cores, and beside them what is shorter or waits for other
+# processes, one after the other. What one lane leaves of a core the others take. Halves are folders, each with a process
+# of its own: two workers of pytest-xdist would collect all tests and load all kernels twice (a seventh of the time).
 test test-all: setup
-	$(MAKE) -j2 compiled beside 'DRAWN=$(DRAWN)'
+	$(MAKE) -j3 one-half other-half beside 'DRAWN=$(DRAWN)'
 
 deep: setup
-	$(MAKE) compiled waiting under-mpi without-jit 'DRAWN=and deep'
+	$(MAKE) -j2 one-half other-half 'DRAWN=and deep'
+	$(MAKE) waiting under-mpi without-jit 'DRAWN=and deep'
 
 beside: setup
 	$(MAKE) lint
@@ -56,8 +58,15 @@ beside: setup
 # Tests that start processes and wait for them, which alone would leave a core idle: the second lane's part of all.
 WAITING := tests/emulation tests/live tests/real tests/sweep
 
-compiled: setup
-	$(BIN)/python -m pytest -m '$(strip not mpi $(DRAWN))' -n 2 --dist loadfile $(WAITING:%=--ignore=%)
+ONE_HALF := $(patsubst %,tests/%,answers api auto benchmarks cli collectives core costmodel diagnosis docs engine experts \
+  formats hostile)
+FILLING := $(BIN)/python -m pytest -p no:xdist -m
+
+one-half: setup
+	$(FILLING) '$(strip not mpi $(DRAWN))' $(ONE_HALF)
+
+other-half: setup
+	$(FILLING) '$(strip not mpi $(DRAWN))' $(ONE_HALF:%=--ignore=%) $(WAITING:%=--ignore=%)
 
 waiting: setup
 	$(BIN)/python -m pytest -m '$(strip not mpi $(DRAWN))' $(WAITING)
@@ -66,7 +75,7 @@ under-mpi: setup
 	$(BIN)/python -m pytest -m '$(strip mpi $(DRAWN))'
 
 without-jit: setup
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m '$(strip nojit $(DRAWN))' -n 2 --dist loadfile
+	NUMBA_DISABLE_JIT=1 $(FILLING) '$(strip nojit $(DRAWN))'
 
 # What the core is: `benchmarks.house.slices`; its tests are in folders of the same names.
 test-core: setup

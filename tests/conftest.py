@@ -36,8 +36,6 @@ NOJIT_FILES = {
     "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel max_min_kernel",
     "engine/recurrence": "lockstep_kernel ring_phase_kernel",
     "engine/symmetry": "symmetry_kernel",
-    "formats": "goal hostile networks",
-    "formats/machines": "nccl_topology nvidia_smi",
     "live": "authentication",
     "packets": "pauses wheel_kernel",
     "pages": "interval_kernel study",
@@ -45,12 +43,11 @@ NOJIT_FILES = {
     "placement/clusters/contention": "contention_kernel",
     "ranking/synthesis": "greedy latency optimal",
     "ranking/synthesis/trees": "max_flow_kernel trimming",
-    "real/testbed": "layout",
     "routing": "merge_switches network_metrics routing routing_kernel search_kernel",
     "routing/in_parts": "valiant",
     "sparse": "bitmap form occupancy partition sparse_run sparse_vector",
     "sparse/collectives": "hitopk_comm ok_topk topk_a",
-    "sweep": "chunk_retries plan table",
+    "sweep": "plan",
     "switches": "arithmetic pool quantize slot_kernel",
 }
 NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}

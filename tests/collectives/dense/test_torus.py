@@ -72,6 +72,7 @@ def test_on_a_torus_all_links_carry_as_much_and_are_full_until_the_end(dims):
     assert found.link_bytes.min() == pytest.approx(found.link_bytes.max())
 
 
+@pytest.mark.jit
 def test_on_a_torus_all_links_are_the_default_and_what_runs_where_nothing_is_named():
     """All six links of a host, 2 * 63/64 GB over 300 GB/s; a ring on one of them took 39.6 ms in silence."""
     network = "torus:dims=4x4x4,bandwidth=50GB/s"
