@@ -23,6 +23,7 @@ KINDS = {
         "model": "text", "gpu": "text", "ranks": "whole", **dict.fromkeys(SIZES, "whole"), "precision": "text",
         "factor": "number", "sharding": "text", "recompute": "truth", "frozen": "truth",
         "ignore_memory": "truth", "expose": "text", "attention": "text", "graphs": "truth", "hide_experts": "truth",
+        "schedule": "text",
     }.items()
 }  # fmt: skip
 

@@ -32,12 +32,15 @@ HOLDS = {
 PIPELINE = ["schedule", "iteration", "bubble(%)", "formula(%)", "exposed", "messages", "copies", "activations held"]
 MOE = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
 
+# Names of the schedules.
+ORDERS = DefaultOf("commsim.training.parallel.pipeline_orders:ORDERS", ", ".join)
+
 
 class PipelineConfig(WithPhases):
     """All flags of ``commsim workload pipeline``."""
 
     schedule: tuple[str, ...] = repeated(
-        metavar="NAME", help="gpipe, 1f1b, eager_1f1b, interleaved, gems, chimera (default: 1f1b); repeatable"
+        metavar="NAME", help="%(orders)s (default: 1f1b); repeatable", shown={"orders": ORDERS}
     )
     stages: int = flag(required=True, metavar="D", help="number of workers in a pipeline")
     micro_batches: int = flag(required=True, metavar="N", help="micro-batches of an iteration")
@@ -106,13 +109,10 @@ def _simulate(
     config: PipelineConfig, name: str, time_of: Callable[[Task], float]
 ) -> tuple[PipelineOrder, TaskTimeline]:
     from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
-    from commsim.training.parallel.pipeline_orders import CHUNKS, ORDERS, interleaved
+    from commsim.training.parallel.pipeline_orders import CHUNKS, order_of
     from commsim.training.task_graph import simulate_graph
 
-    if name == "interleaved":
-        order = interleaved(config.stages, config.micro_batches, CHUNKS if config.chunks is None else config.chunks)
-    else:
-        order = ORDERS[name](config.stages, config.micro_batches)
+    order = order_of(name, config.stages, config.micro_batches, CHUNKS if config.chunks is None else config.chunks)
     parts = order.n_stages // order.n_workers
     forward = parse_time(config.forward, "--forward") / parts
     backward = parse_time(config.backward, "--backward") / parts

@@ -52,6 +52,12 @@ class StepConfig(OnNetwork, PhaseFlags):
     cp: int = flag(default=1, metavar="N", help="ranks of a context parallel group")
     ep: int = flag(default=1, metavar="N", help="ranks of an expert parallel group")
     vp: int = flag(default=1, metavar="V", help="parts of the model on each stage, in the interleaved schedule")
+    schedule: str = flag(
+        default="",
+        metavar="NAME",
+        help="order of the passes of a pipeline: %(orders)s (default: interleaved with --vp, else 1f1b)",
+        shown={"orders": DefaultOf("commsim.training.parallel.pipeline_orders:ORDERS", ", ".join)},
+    )
     replicas: int = flag(
         default=1,
         metavar="N",
@@ -139,6 +145,7 @@ def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:
     share |= {kind: f"{share[kind]}; hidden: {format_time(step.hidden[kind])}" for kind in kinds if kind != "all"}
     sizes = {"tp": layout.tensor, "pp": layout.pipeline, "cp": layout.context, "ep": layout.expert}
     divided = "".join(f", {name} {size}" for name, size in sizes.items() if size > 1)
+    divided += f", {setting.schedule}" if setting.schedule else ""
     gpus = count_text(row["ranks"], "GPU")
     assumed = f"{setting.precision}{divided}, batch {setting.global_batch}, sequences of {setting.sequence}"
     took = format_time(step.time) + ends_of_hashes(step.hashes)

@@ -17,7 +17,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.training.task_graph import Task, TaskGraph, TaskTimeline
 
-from .pipeline_orders import PipelineOrder, StagePass, ideal_bubble
+from .pipeline_orders import TWO_WAYS, PipelineOrder, StagePass, ideal_bubble
 
 MAX_PIPELINES = 2**20
 
@@ -97,7 +97,7 @@ def pipeline_row(order: PipelineOrder, timeline: TaskTimeline) -> dict[str, Any]
         "bubble_formula": float(formula),
         "exposed_comm_s": timeline.exposed_communication,
         "messages": sum(task.operation == "send" for task in timeline.graph.tasks),
-        "weight_copies": 2 if order.name in ("gems", "chimera") else 1,
+        "weight_copies": 2 if order.name in TWO_WAYS else 1,
         "peak_activations": list(order.peak_activations),
     }
 

@@ -21,6 +21,8 @@ from commsim.core.errors import InputError, unknown_name
 MAX_PASSES = 250_000
 # Stages on each worker of an interleaved schedule, by default.
 CHUNKS = 2
+# Schedules with two copies of the model, in opposite directions: worker w holds stages w and D - 1 - w.
+TWO_WAYS = ("gems", "chimera")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,11 @@ class PipelineOrder:
     def n_workers(self) -> int:
         """Workers of one pipeline."""
         return len(self.steps)
+
+    @property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """Stages of the model that each worker holds."""
+        return tuple(tuple(sorted({step.stage for step in steps})) for steps in self.steps)
 
     @property
     def peak_activations(self) -> tuple[float, ...]:
@@ -179,10 +186,7 @@ def chimera(n_workers: int, n_micro_batches: int) -> PipelineOrder:
         If the number of workers or of micro-batches is not even and positive.
     """
     _require(n_workers, n_micro_batches)
-    if n_workers % 2 or n_micro_batches % 2:
-        raise InputError(
-            f"chimera needs an even number of workers and of micro-batches, got {n_workers} and {n_micro_batches}"
-        )
+    require_even("chimera", n_workers, n_micro_batches)
     half = n_workers // 2
     slots: list[list[tuple[int, StagePass]]] = [[] for _ in range(n_workers)]
     for i in range(n_micro_batches // 2):
@@ -196,6 +200,20 @@ def chimera(n_workers: int, n_micro_batches: int) -> PipelineOrder:
     return PipelineOrder("chimera", n_workers, n_micro_batches, steps)
 
 
+def require_even(name: str, n_workers: int, n_micro_batches: int) -> None:
+    """Refuse odd numbers of workers and of micro-batches for a schedule that needs even ones.
+
+    Raises
+    ------
+    InputError
+        If one is odd.
+    """
+    if name == "chimera" and (n_workers % 2 or n_micro_batches % 2):
+        raise InputError(
+            f"chimera needs an even number of workers and of micro-batches, got {n_workers} and {n_micro_batches}"
+        )
+
+
 ORDERS = {
     "gpipe": gpipe,
     "1f1b": one_forward_one_backward,
@@ -204,6 +222,21 @@ ORDERS = {
     "gems": gems,
     "chimera": chimera,
 }
+
+
+def order_of(name: str, n_workers: int, n_micro_batches: int, n_chunks: int = CHUNKS) -> PipelineOrder:
+    """Return the order of a schedule; the number of chunks is that of interleaved stages.
+
+    Raises
+    ------
+    InputError
+        If it is unknown, or has no order for these numbers.
+    """
+    if name not in ORDERS:
+        raise unknown_name("pipeline schedule", name, ORDERS)
+    if name == "interleaved":
+        return interleaved(n_workers, n_micro_batches, n_chunks)
+    return ORDERS[name](n_workers, n_micro_batches)
 
 
 def ideal_bubble(name: str, n_workers: int, n_micro_batches: int, n_chunks: int = CHUNKS) -> Fraction:

@@ -68,6 +68,7 @@ def training_step(
     attention: str = "",
     graphs: bool = False,
     ignore_memory: bool = False,
+    schedule: str = "",
 ) -> Step:
     """Predict a step of training a transformer on a network, and what each kind of its traffic exposes.
 
@@ -108,6 +109,8 @@ def training_step(
         Whether a step is captured as a CUDA graph, so that the host launches no kernel of a layer with experts.
     ignore_memory : bool
         Whether a step is predicted that does not fit in the memory of the GPUs.
+    schedule : str
+        Order of the passes of a pipeline, such as gpipe. Default: interleaved with vp, else 1f1b.
 
     Returns
     -------
@@ -139,7 +142,7 @@ def training_step(
         model, gpu, len(built.endpoints) if ranks is None else ranks, global_batch=global_batch, tp=tp, pp=pp, cp=cp,
         ep=ep, vp=vp, replicas=replicas, micro_batch=micro_batch, sequence=sequence, precision=precision,
         factor=factor, sharding=sharding, recompute=recompute, frozen=frozen, overlap=texts("data")("overlap", overlap),
-        attention=attention, graphs=graphs, ignore_memory=ignore_memory,
+        attention=attention, graphs=graphs, ignore_memory=ignore_memory, schedule=schedule,
     )  # fmt: skip
     traffic = traffic_on(
         built, setting.layout.n_ranks, placement, seed, engine, damaged=bool(fail or scale), hashes=hashes

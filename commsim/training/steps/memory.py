@@ -3,7 +3,8 @@
 Mixed precision with Adam: weights and gradients in BF16, and for each parameter an FP32 weight and two moments, which
 data parallel ranks divide unless nothing is sharded. Activations are what a layer keeps for its backward pass, with
 kernels of attention that keep no scores; what is computed again keeps only the input of its layer. A stage of a
-pipeline keeps those of as many micro-batches as there are stages from it to the last one.
+pipeline keeps those of as many micro-batches as its schedule has under way: with 1F1B as many as there are stages from
+it to the last one.
 
 References
 ----------
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size
+from commsim.training.parallel.pipeline_orders import order_of
 
 from .parallel_sizes import layers_of_chunks
 from .roofline import UNFUSED
@@ -91,13 +93,15 @@ def check_memory(setting: StepSetting) -> None:
 
 def _of_stage(setting: StepSetting, stage: int) -> StepMemory:
     lay, model = setting.layout, setting.model
-    layers = sum(layers_of_chunks(model.layers, lay.pipeline * lay.chunks)[stage :: lay.pipeline])
-    ends = (stage == 0) + (stage == lay.pipeline - 1)
+    each = layers_of_chunks(model.layers, lay.pipeline * lay.chunks)
+    own = setting.parts_of(stage, len(each))
+    layers, ends = sum(each[i] for i in own), (0 in own) + (len(each) - 1 in own)
     share = layers / model.layers
     dense = (share * model.other_weights + ends * model.vocab * model.hidden) / lay.tensor
     experts = share * model.expert_weights / lay.expert
-    copies = 1 if setting.sharding == "none" else lay.shards
-    of_experts = 1 if setting.sharding == "none" else lay.expert_shards
+    both = setting.copies_of(stage)
+    copies = 1 if setting.sharding == "none" else lay.shards * both
+    of_experts = 1 if setting.sharding == "none" else lay.expert_shards * both
     owned, held = dense / copies + experts / of_experts, dense + experts
     kept, gathered = held, 0.0
     if setting.sharding == "full" and copies > 1:  # one layer is computed while the next one is gathered
@@ -120,7 +124,15 @@ def _activations(setting: StepSetting, layers: int, stage: int) -> float:
         all_of_it += 2.5 * model.heads * setting.sequence
     again = float(setting.recompute)
     each = (1 - again) * all_of_it + again * model.hidden
-    at_once = float(min(setting.micro_batches, lay.pipeline - stage))
-    if lay.chunks > 1:
-        at_once = min(setting.micro_batches, at_once + (lay.pipeline - 1) / lay.chunks)
-    return ACTIVATION * tokens * (layers * each * at_once + (all_of_it if again else 0))
+    return ACTIVATION * tokens * (layers * each * _under_way(setting, stage) + (all_of_it if again else 0))
+
+
+def _under_way(setting: StepSetting, stage: int) -> float:
+    """Micro-batches of which a stage keeps all of its parts' activations, at most."""
+    lay, m, p = setting.layout, setting.micro_batches, setting.layout.pipeline
+    if setting.order in (None, "1f1b", "interleaved"):
+        held = float(min(m, p - stage))
+        return min(m, held + (p - 1) / lay.chunks) if lay.chunks > 1 else held
+    few = min(m, 2 * p)  # from where on as many are under way, or one more for each micro-batch
+    one, two = (order_of(setting.schedule, p, n).peak_activations[stage] for n in (few, few + 2))
+    return (one + (m - few) / 2 * (two - one)) / setting.copies_of(stage)

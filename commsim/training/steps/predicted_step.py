@@ -124,6 +124,7 @@ class Step:
             "gpu": setting.gpu.name,
             "ranks": setting.layout.n_ranks,
             **dataclasses.asdict(setting.layout),
+            "schedule": setting.order,
             "micro_batches": setting.micro_batches,
             "precision": setting.precision,
             "factor": setting.factor,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from commsim.core.remark import Remark
 from commsim.training.cost_by_simulation import SEND
 from commsim.training.parallel.pipeline import StageCosts, pipeline_graph
-from commsim.training.parallel.pipeline_orders import interleaved, one_forward_one_backward
+from commsim.training.parallel.pipeline_orders import order_of
 from commsim.training.task_graph import TaskTimeline, simulate_graph
 
 from .exchange_of_step import StepExchange, copies_of_token
@@ -43,6 +43,7 @@ class StepCosts:
         lay, model = setting.layout, setting.model
         self._chunks = lay.chunks if lay.pipeline > 1 else max(lay.chunks, min(BUCKETS, model.layers))
         self._layers = layers_of_chunks(model.layers, lay.pipeline * self._chunks)
+        self._parts = [setting.parts_of(stage, len(self._layers)) for stage in range(lay.pipeline)]
         self._times = layer_times(
             model, setting.gpu, lay, setting.micro_batch, setting.sequence, setting.precision, setting.attention
         )
@@ -50,9 +51,9 @@ class StepCosts:
 
     def has(self, kind: str) -> bool:
         """Whether the setting has traffic of a kind."""
-        lay = self.setting.layout
+        lay, copies = self.setting.layout, self.setting.copies_of(0)
         size = {"tensor": lay.tensor, "context": lay.context, "expert": lay.expert, "pipeline": lay.pipeline,
-                "data": lay.context * lay.data}  # fmt: skip
+                "data": lay.context * lay.data * copies}  # fmt: skip
         return size[kind] > 1
 
     def notes(self) -> tuple[Remark, ...]:
@@ -68,8 +69,9 @@ class StepCosts:
         """Return the computation of the stage that computes most, with its optimizer."""
         lay, none = self.setting.layout, frozenset[str]()
         passes = [self._pass(i, none, backward=False) + self._pass(i, none, backward=True) for i in range(self.n_parts)]
-        each = [sum(passes[w :: lay.pipeline]) for w in range(lay.pipeline)]
-        return self.setting.micro_batches * max(each) + self._update()
+        m = self.setting.micro_batches
+        each = [sum(n / m * passes[i] for i, n in self.setting.passes_of(w, self.n_parts)) for w in range(lay.pipeline)]
+        return m * max(each) + self._update()
 
     @property
     def n_parts(self) -> int:
@@ -126,7 +128,7 @@ class StepCosts:
 
     def _of_one_layer(self, operation: str, part: int) -> float:
         """Seconds in which the parameters of a layer of a part are gathered, or its gradients reduced."""
-        return sum(map(self._time, self._of_layers(operation, part)))
+        return sum(map(self.seconds, self._of_layers(operation, part)))
 
     def _of_layers(self, operation: str, part: int) -> list[StepExchange]:
         """Return what is exchanged of the layers of a part, one after the other."""
@@ -138,7 +140,7 @@ class StepCosts:
         """Seconds that a kind of traffic adds to a pass of the mean layer."""
         setting, lay = self.setting, self.setting.layout
         each, (many, of) = self._of_layer(kind, backward)
-        sent = sum(map(self._time, each)) * many / of
+        sent = sum(map(self.seconds, each)) * many / of
         if not setting.hides(kind):
             return sent
         times, f = self._times, setting.factor
@@ -150,8 +152,11 @@ class StepCosts:
             return sent - hidden + INTERFERENCE * hidden
         return max(0.0, sent - f * (times.attention_backward if backward else times.attention))
 
-    def _time(self, exchange: StepExchange) -> float:
-        return self.traffic.time(exchange.operation, self.setting.layout.groups(exchange.kind), exchange.size)
+    def seconds(self, exchange: StepExchange) -> float:
+        """Return the time of an exchange, once."""
+        is_sent = exchange.operation == SEND
+        groups = self.setting.layout.sends() if is_sent else self.setting.groups(exchange.kind)
+        return self.traffic.time(exchange.operation, groups, exchange.size)
 
     def _of_layer(self, kind: str, backward: bool) -> tuple[list[StepExchange], tuple[float, float]]:
         """Return what ranks exchange of one kind in a pass of a layer that has it, and how many layers of how many."""
@@ -190,7 +195,7 @@ class StepCosts:
             found.append((one, self._layers[part] * self._exposed(one.kind, backward) / many if many else 0.0))
         is_sent = 0 <= part + (-1 if backward else 1) < self.n_parts
         if is_sent and "pipeline" in self.kinds - frozenset(self.setting.overlap):
-            found.append((self.message, self.traffic.time(SEND, self.setting.layout.sends(), self.message.size)))
+            found.append((self.message, self.seconds(self.message)))
         return found
 
     def _weights(self, part: int) -> tuple[float, float]:
@@ -203,12 +208,12 @@ class StepCosts:
 
     def _of_stages(self) -> list[tuple[float, ...]]:
         """Parameters of all parts of each stage on one rank: those of all, and of its experts."""
-        p, weights = self.setting.layout.pipeline, [self._weights(i) for i in range(self.n_parts)]
-        return [tuple(map(sum, zip(*weights[w::p], strict=True))) for w in range(p)]
+        weights = [self._weights(i) for i in range(self.n_parts)]
+        return [tuple(map(sum, zip(*(weights[i] for i in own), strict=True))) for own in self._parts]
 
     def _exchanged(self, operation: str, part: int) -> float:
         """Seconds in which the parameters of a part are gathered, or its gradients reduced and scattered."""
-        return sum(map(self._time, self._of_parameters(operation, part)))
+        return sum(map(self.seconds, self._of_parameters(operation, part)))
 
     def _of_parameters(self, operation: str, part: int) -> list[StepExchange]:
         each = ACTIVATION if operation == "all_gather" else self.setting.sent_gradient
@@ -231,23 +236,26 @@ class StepCosts:
         lay = self.setting.layout
         if lay.replicas == 1 or self.setting.frozen:
             return []
-        dense, experts = (held * self.setting.sent_gradient for held in max(self._of_stages(), key=sum))
-        sizes = (("replica", dense / lay.shards), ("expert_replica", experts / lay.expert_shards))
+        stages = self._of_stages()
+        most = max(range(len(stages)), key=lambda w: sum(stages[w]))
+        dense, experts = (held * self.setting.sent_gradient for held in stages[most])
+        n = self.setting.copies_of(most)
+        sizes = (("replica", dense / (lay.shards * n)), ("expert_replica", experts / (lay.expert_shards * n)))
         return [StepExchange("all_reduce", kind, size) for kind, size in sizes if size]
 
     def _of_replicas(self, kinds: frozenset[str]) -> float:
         """Seconds that the sum of replicas adds: all, or with full sharding what the last backward pass leaves."""
-        added = sum(map(self._time, self.of_replicas()))
+        added = sum(map(self.seconds, self.of_replicas()))
         if not self._full or "data" not in self.setting.overlap:
             return added
-        p = self.setting.layout.pipeline
-        backward = sum(self._pass(i, kinds, backward=True) for i in range(0, self.n_parts, p))
+        first = self._parts[0]
+        backward = sum(self._pass(i, kinds, backward=True) for i in first)
         sent = sum(
             self._layers[i] * (self._of_one_layer("all_gather", i) + self._of_one_layer("reduce_scatter", i))
-            for i in range(0, self.n_parts, p)
+            for i in first
         )
         room = max(0.0, backward - sent)
-        last = added / max(1, sum(self._layers[0::p]))
+        last = added / max(1, sum(self._layers[i] for i in first))
         return max(last, added - room) + INTERFERENCE * min(added, room)
 
     def sent(self) -> dict[str, float]:
@@ -255,20 +263,15 @@ class StepCosts:
         lay, of_kind = self.setting.layout, dict.fromkeys(("expert_data", "replica", "expert_replica"), "data")
         most = dict.fromkeys(KINDS, 0.0)
         for stage in range(lay.pipeline):
-            parts = range(stage, self.n_parts, lay.pipeline)
-            passes = [
-                exchange for part in parts for back in (False, True) for exchange in self.in_pass(part, backward=back)
-            ]
-            passes += [replace(self.message, times=2.0 * len(parts))] if self.has("pipeline") else []
-            once = [
-                exchange for part in parts for after in (False, True) for exchange in self.around(part, after=after)
-            ]
+            passes = self.setting.passes_of(stage, self.n_parts)
+            parts, m = self._parts[stage], self.setting.micro_batches
+            each = [(n, one) for i, n in passes for back in (False, True) for one in self.in_pass(i, backward=back)]
+            messages = 2.0 * (sum(n for _, n in passes) / m)
+            each += [(m, replace(self.message, times=messages))] if self.has("pipeline") else []
+            once = [one for i in parts for after in (False, True) for one in self.around(i, after=after)]
             found = dict.fromkeys(KINDS, 0.0)
-            for many, exchanges in ((self.setting.micro_batches, passes), (1, [*once, *self.of_replicas()])):
-                for exchange in exchanges:
-                    groups = lay.sends() if exchange.operation == SEND else lay.groups(exchange.kind)
-                    seconds = self.traffic.time(exchange.operation, groups, exchange.size)
-                    found[of_kind.get(exchange.kind, exchange.kind)] += many * exchange.times * seconds
+            for many, exchange in (*each, *((1, exchange) for exchange in (*once, *self.of_replicas()))):
+                found[of_kind.get(exchange.kind, exchange.kind)] += many * exchange.times * self.seconds(exchange)
             most = {kind: max(most[kind], found[kind]) for kind in KINDS}
         return most
 
@@ -277,12 +280,12 @@ class StepCosts:
         setting, lay = self.setting, self.setting.layout
         if setting.frozen:
             return 0.0
-        shards = 1 if setting.sharding == "none" else lay.shards
-        of_experts = max(1, shards * lay.tensor // lay.expert)
-        return max(
-            optimizer_time(setting.gpu, dense / shards + experts / of_experts, dense + experts)
-            for dense, experts in self._of_stages()
-        )
+        seconds = []
+        for stage, (dense, experts) in enumerate(self._of_stages()):
+            shards = 1 if setting.sharding == "none" else lay.shards * setting.copies_of(stage)
+            of_experts = max(1, shards * lay.tensor // lay.expert)
+            seconds.append(optimizer_time(setting.gpu, dense / shards + experts / of_experts, dense + experts))
+        return max(seconds)
 
     def step(self, kinds: frozenset[str]) -> float:
         """Seconds of a step with some kinds of traffic: simulated with few micro-batches, and periodic from there."""
@@ -322,13 +325,11 @@ class StepCosts:
             Time in which replicas add up gradients after all that.
         """
         setting, lay = self.setting, self.setting.layout
-        order = (
-            interleaved(lay.pipeline, m, self._chunks)
-            if self._chunks > 1
-            else one_forward_one_backward(lay.pipeline, m)
+        order = order_of(
+            setting.order or ("interleaved" if self._chunks > 1 else "1f1b"), lay.pipeline, m, self._chunks
         )
         forward, backward = ([self._pass(i, kinds, backward=b) for i in range(self.n_parts)] for b in (False, True))
-        send = self.traffic.time(SEND, lay.sends(), self.message.size) if "pipeline" in kinds else 0.0
+        send = self.seconds(self.message) if "pipeline" in kinds else 0.0
         if send and "pipeline" not in setting.overlap:
             forward, backward = [f + send for f in forward], [b + send for b in backward]
             send = 0.0
@@ -345,5 +346,4 @@ class StepCosts:
         """Seconds that computation takes longer beside exchanges of data parallelism."""
         if "data" not in self.setting.overlap:
             return 0.0
-        p = self.setting.layout.pipeline
-        return INTERFERENCE * max(sum(gather[w::p]) + sum(reduce[w::p]) for w in range(p))
+        return INTERFERENCE * max(sum(gather[i] for i in own) + sum(reduce[i] for i in own) for own in self._parts)

@@ -18,6 +18,8 @@ from commsim.training.cost_by_simulation import SEND
 from commsim.training.sharing.periodic import JobPhase
 from commsim.training.timeline import hidden_beside
 
+from .step_graph import worker_of
+
 if TYPE_CHECKING:
     from commsim.placement.starts.demand import RecordedExchange
     from commsim.training.task_graph import Task
@@ -65,7 +67,7 @@ def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[JobPhase, ...], flo
         raise InputError(f"phases are found of at most {MAX_PASSES} passes, a step has {2 * m * costs.n_parts}")
     timeline, disturbed, added = costs.timeline(m, costs.kinds)
     sent = _StepBytes(costs)
-    senders = [_sender(task, p) for task in timeline.graph.tasks]
+    senders = [_sender(task) for task in timeline.graph.tasks]
     last = [("replicas", w, w) for w in range(p)]
     count = Counter([*senders, *last])
     link = busiest_link(costs.traffic.network, ((sent.by(one), n) for one, n in count.items()))
@@ -84,12 +86,12 @@ def step_phases(step: Step, gap: float = 0.0) -> tuple[tuple[JobPhase, ...], flo
     return phases, period, None if link is None else costs.traffic.network.link_name(link)
 
 
-def _sender(task: Task, p: int) -> Sender:
+def _sender(task: Task) -> Sender:
     """Return what a task of the pipeline's graph is, by the words of its name."""
     words = task.name.split()
     if words[0] in ("forward", "backward", "gather", "reduce"):
         part = int(words[-1])
-        return words[0], part, part % p
+        return words[0], part, worker_of(task)
     return (SEND, task.group[0], task.group[1]) if task.operation else ("", 0, 0)
 
 
@@ -107,11 +109,12 @@ class _StepBytes:
         match what:
             case "forward" | "backward":
                 link_bytes = self._of(costs.in_pass(part, backward=what == "backward"), stage)
-                to = part - 1 if what == "backward" else part + 1
-                if "pipeline" in costs.kinds and "pipeline" not in costs.setting.overlap and 0 <= to < costs.n_parts:
-                    link_bytes = _sum_of(
-                        link_bytes, self._between(message, stage, to % costs.setting.layout.pipeline), 1.0
-                    )
+                way = -1 if what == "backward" else 1
+                is_sent = "pipeline" in costs.kinds and "pipeline" not in costs.setting.overlap
+                if is_sent and 0 <= part + way < costs.n_parts:
+                    p = costs.setting.layout.pipeline
+                    to = (stage + (way if stage == part % p else -way)) % p
+                    link_bytes = _sum_of(link_bytes, self._between(message, stage, to), 1.0)
                 return link_bytes
             case "gather" | "reduce":
                 return self._of(costs.around(part, after=what == "reduce"), stage)
@@ -147,10 +150,7 @@ class _StepBytes:
         return found
 
     def _time(self, exchange: StepExchange) -> float:
-        costs = self._costs
-        lay = costs.setting.layout
-        groups = lay.sends() if exchange.operation == SEND else lay.groups(exchange.kind)
-        return costs.traffic.time(exchange.operation, groups, exchange.size) * exchange.times
+        return self._costs.seconds(exchange) * exchange.times
 
     def _recorded(
         self, exchange: StepExchange, stage: int, span: tuple[float, float], hidden: float, to: int = -1
@@ -163,7 +163,7 @@ class _StepBytes:
             links, groups, factor = self._between(exchange, stage, to), lay.pairs(stage, to), 1.0
             together = groups
         else:
-            links, groups = self._of([exchange], stage), lay.groups(exchange.kind)
+            links, groups = self._of([exchange], stage), self._costs.setting.groups(exchange.kind)
             together = self._of_stage(exchange, stage)
             factor = operation(exchange.operation).busbw_factor(len(groups[0]))
         n_bytes = factor * exchange.size * exchange.times
@@ -182,8 +182,8 @@ class _StepBytes:
         return link_bytes
 
     def _of_stage(self, exchange: StepExchange, stage: int) -> Groups:
-        layout = self._costs.setting.layout
-        return tuple(of for of in layout.groups(exchange.kind) if of[0] // layout.stage_ranks == stage)
+        n = self._costs.setting.layout.stage_ranks
+        return tuple(of for of in self._costs.setting.groups(exchange.kind) if stage in (of[0] // n, of[-1] // n))
 
     def _between(self, message: StepExchange, stage: int, to: int) -> dict[int, float]:
         """Bytes of the messages from all ranks of a stage to those of another."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, unknown_name
 from commsim.core.remark import Remark
 from commsim.training.gpus import Gpu
+from commsim.training.parallel.pipeline_orders import ORDERS, TWO_WAYS, require_even
 
-from .parallel_sizes import ParallelSizes, layers_of_chunks
+from .parallel_sizes import Groups, ParallelSizes, layers_of_chunks
 from .roofline import FLASH, FUSED, UNFUSED
 from .transformer import ACTIVATION, Transformer
 
@@ -80,6 +81,9 @@ class StepSetting:
         Whether a step is captured as a graph, so that the host launches no kernel.
     spread : tuple of float, optional
         Factors of the predicted time between which 80 % of published steps lie; None where that is not known.
+    schedule : str
+        Name of the order of a pipeline's passes in ``ORDERS`` of :mod:`commsim.training.parallel.pipeline_orders`;
+        empty for the usual one, interleaved where a stage has several parts, else 1f1b.
 
     Raises
     ------
@@ -103,6 +107,7 @@ class StepSetting:
     kernels: str = ""
     graphs: bool = False
     spread: tuple[float, float] | None = None
+    schedule: str = ""
 
     def __post_init__(self) -> None:
         for name in ("micro_batch", "global_batch", "sequence"):
@@ -142,6 +147,52 @@ class StepSetting:
         if self.sequence % parts:
             raise InputError(f"sequence must be a multiple of context x tensor = {parts}, got {self.sequence}")
         layers_of_chunks(self.model.layers, self.layout.pipeline * self.layout.chunks)
+        if self.schedule:
+            self._check_schedule()
+
+    def _check_schedule(self) -> None:
+        name, lay = self.schedule, self.layout
+        if name not in ORDERS:
+            raise unknown_name("pipeline schedule", name, ORDERS)
+        if lay.pipeline == 1:
+            raise InputError(f"schedule {name} orders the passes of a pipeline, and pp is 1")
+        if (name == "interleaved") != (lay.chunks > 1):
+            raise InputError(
+                f"the interleaved schedule, and no other, has vp of 2 or more; got {name} and {lay.chunks}"
+            )
+        require_even(name, lay.pipeline, self.micro_batches)
+
+    @property
+    def order(self) -> str | None:
+        """Name of the order of a pipeline's passes; None without a pipeline."""
+        usual = "interleaved" if self.layout.chunks > 1 else "1f1b"
+        return None if self.layout.pipeline == 1 else self.schedule or usual
+
+    def parts_of(self, stage: int, n_parts: int) -> tuple[int, ...]:
+        """Return the parts of the model that a stage's ranks hold, of so many: every p-th, or those of two ways."""
+        p = self.layout.pipeline
+        return tuple(sorted({stage, p - 1 - stage})) if self.order in TWO_WAYS else tuple(range(stage, n_parts, p))
+
+    def passes_of(self, stage: int, n_parts: int) -> list[tuple[int, int]]:
+        """Return the parts that a stage computes, each with its number of micro-batches."""
+        m, p, parts = self.micro_batches, self.layout.pipeline, self.parts_of(stage, n_parts)
+        if self.order not in TWO_WAYS:
+            return [(i, m) for i in parts]
+        ways = ((stage, (m + 1) // 2), (p - 1 - stage, m // 2))
+        return [(i, sum(n for part, n in ways if part == i)) for i in parts]
+
+    def groups(self, kind: str) -> Groups:
+        """Return all groups of a kind that communicate at the same time; copies of the model are data parallel."""
+        lay = self.layout
+        groups, n, last = lay.groups(kind), lay.stage_ranks, lay.pipeline - 1
+        if self.order not in TWO_WAYS or kind not in ("data", "expert_data"):
+            return groups
+        pairs = ((of, (last - 2 * (of[0] // n)) * n) for of in groups)
+        return tuple((*of, *(rank + far for rank in of)) for of, far in pairs if far > 0)
+
+    def copies_of(self, stage: int) -> int:
+        """Return how many stages hold what one does: 2 where two copies of the model go opposite ways, else 1."""
+        return 2 if self.order in TWO_WAYS and 2 * stage != self.layout.pipeline - 1 else 1
 
     def hides(self, kind: str) -> bool:
         """Whether exchanges of a kind hide behind computation."""

@@ -29,6 +29,22 @@ def test_the_command_python_and_a_sweep_give_the_same_step(commsim):
     assert row["tokens_per_s_per_gpu"] == pytest.approx(16 * 8192 / step.time / 16)
 
 
+def test_an_order_of_passes_is_asked_for_at_all_three_doors(commsim):
+    """Gpipe holds all 64 micro-batches: without --ignore-memory it is refused, naming the activations."""
+    asked = ["workload", "step", "--model", "llama3-8b", "--gpu", "h100", "--tp", 2, "--pp", 4, "--global-batch", 64,
+             "--schedule", "gpipe", "--topology", FABRIC]  # fmt: skip
+    assert commsim(*asked).code == 2
+    assert "activations" in commsim.err
+    row = commsim.results(*asked, "--ignore-memory")["results"][0]
+    step = cs.training_step("llama3-8b", "h100", FABRIC, tp=2, pp=4, global_batch=64, overhead="0us",
+                            schedule="gpipe", ignore_memory=True)  # fmt: skip
+    own = {"model": "llama3-8b", "gpu": "h100", "tp": 2, "pp": 4, "global_batch": 64, "schedule": "gpipe"}
+    point = {"topology.name": FABRIC, **{f"workload.{key}": value for key, value in own.items()}}
+    swept = Bench({"topology.name": "text"}).row(0, point | {"workload.ignore_memory": True})
+    assert row["step_s"] == step.time == swept["step_s"]
+    assert row["schedule"] == "gpipe"
+
+
 def test_the_rows_of_a_sweep_are_exported(commsim, tmp_path):
     config, out = tmp_path / "sweep.toml", tmp_path / "rows.csv"
     config.write_text('workload.model = "llama3-8b"\nworkload.gpu = "h100"\nworkload.global_batch = 16\n'

@@ -44,6 +44,21 @@ def test_the_first_stage_keeps_a_micro_batch_for_each_stage():
     assert memory(ParallelSizes(pipeline=4)).activations == pytest.approx(memory(ParallelSizes()).activations)
 
 
+def test_activations_are_those_of_the_micro_batches_that_an_order_has_under_way():
+    """Of 8 micro-batches on 4 stages: 4 with 1F1B, all with gpipe, 7 with eager 1F1B, one part of one with gems."""
+    usual = memory(ParallelSizes(pipeline=4)).activations
+    of = {order: memory(ParallelSizes(pipeline=4), schedule=order) for order in ("1f1b", "gpipe", "eager_1f1b", "gems")}
+    held = {order: need.activations / usual * 4 for order, need in of.items()}
+    assert held == pytest.approx({"1f1b": 4, "gpipe": 8, "eager_1f1b": 7, "gems": 1})
+    assert of["gems"].weights > 1.9 * of["1f1b"].weights
+    assert of["gems"].optimizer == pytest.approx(of["1f1b"].optimizer, rel=0.1)
+
+
+def test_gpipe_keeps_as_many_as_there_are():
+    many = StepSetting(LLAMA, gpu("h100"), ParallelSizes(pipeline=4), 1, 4000, 8192, "bf16", schedule="gpipe")
+    assert memory_of(many).activations == pytest.approx(1000 * memory(ParallelSizes(pipeline=4)).activations)
+
+
 def test_what_fits_in_no_way_is_refused_with_the_amounts_unless_asked_for():
     with pytest.raises(InputError, match=r"llama3-70b with tp 1, pp 1, .*: a rank needs .*\(weights 131.4 GiB"):
         cs.training_step("llama3-70b", "h100", **ASKED)

@@ -1,5 +1,7 @@
 """Training steps: what they reduce to without traffic, and what traffic and faults add."""
 
+from dataclasses import replace
+
 import pytest
 
 import commsim as cs
@@ -33,6 +35,74 @@ def test_on_one_gpu_a_step_is_the_roofline_of_its_passes_and_the_optimizer():
     assert step.time == pytest.approx(8 * 1.5 * passes + optimizer_time(H100, LLAMA.total, LLAMA.total), rel=1e-9)
     assert step.time == pytest.approx(step.compute)
     assert sum(step.exposed.values()) == step.bubble == 0
+
+
+def alone(order, m, p=4, v=1, **more):
+    """A step without traffic, and its costs; the model has no head, so that its parts are alike."""
+    layout = ParallelSizes(pipeline=p, chunks=v, **more)
+    batch = m * layout.data
+    setting = StepSetting(replace(LLAMA, vocab=1), H100, layout, 1, batch, 8192, "bf16", schedule=order)
+    costs = StepCosts(setting, traffic_on(cs.load_network("dgx-h100"), layout.n_ranks))
+    return costs.step(frozenset()) - costs._update(), costs
+
+
+@pytest.mark.parametrize("m", [4, 8, 40])
+@pytest.mark.parametrize(("order", "v"), [("gpipe", 1), ("1f1b", 1), ("eager_1f1b", 1), ("interleaved", 2)])
+def test_bubbles_of_a_step_are_those_of_its_order(order, v, m):
+    """(p - 1) / (m + p - 1) of gpipe and 1F1B, with v parts on each stage (p - 1) / (v m + p - 1)."""
+    time, costs = alone(order, m, v=v)
+    assert (time - costs.busiest() + costs._update()) / time == pytest.approx(3 / (v * m + 3), rel=2e-3)
+
+
+def test_two_copies_of_the_model_have_their_own_bubbles():
+    """Chimera's one unit of p micro-batches, backward twice as long: (p-2)/(3m/2+p-2); gems comes to (p-1)/(p+1/2)."""
+    shares = []
+    for order, m in (("chimera", 4), ("gems", 400)):
+        time, costs = alone(order, m)
+        shares.append(1 - (costs.busiest() - costs._update()) / time)
+    assert shares == pytest.approx([2 / 8, 3 / 4.5], rel=0.03)
+
+
+def test_many_micro_batches_of_any_order_are_extrapolated_to_what_the_whole_takes():
+    for order in ("gpipe", "eager_1f1b", "gems", "chimera"):
+        time, costs = alone(order, 20)
+        assert time == pytest.approx(costs._simulated(20, frozenset()) - costs._update(), rel=1e-9), order
+
+
+def test_the_usual_order_is_1f1b_or_with_several_parts_interleaved():
+    for order, chunks in (("1f1b", 1), ("interleaved", 2)):
+        layout = ParallelSizes(pipeline=4, chunks=chunks, data=2)
+        usual, named = step_of(layout, batch=16), step_of(layout, batch=16, schedule=order)
+        assert (usual.row(), usual.setting.order) == (named.row(), order)
+    assert step_of(ParallelSizes(data=2)).row()["schedule"] is None
+
+
+def test_copies_of_the_model_reduce_their_gradients_with_each_other():
+    """Without data parallelism two copies are two ranks that hold a parameter; each holds two parts of the model."""
+    one, two = (step_of(ParallelSizes(pipeline=4), schedule=order) for order in ("1f1b", "chimera"))
+    assert one.exposed["data"] + one.hidden["data"] == 0 < two.exposed["data"]
+    costs = two.costs
+    assert costs.setting.groups("data") == ((0, 3), (1, 2))
+    assert costs.setting.groups("tensor") == two.setting.layout.groups("tensor")
+    assert [sum(weights) for weights in costs._of_stages()] == pytest.approx(
+        [sum(one.costs._of_stages()[w]) + sum(one.costs._of_stages()[3 - w]) for w in range(4)]
+    )
+    assert len(two.job().phases) > 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "order", "told"),
+    [
+        (ParallelSizes(), "gpipe", "schedule gpipe orders the passes of a pipeline, and pp is 1"),
+        (ParallelSizes(pipeline=2), "zero", "unknown pipeline schedule 'zero'; known: gpipe, 1f1b"),
+        (ParallelSizes(pipeline=2, chunks=2), "gpipe", "vp of 2 or more; got gpipe and 2"),
+        (ParallelSizes(pipeline=2), "interleaved", "vp of 2 or more; got interleaved and 1"),
+        (ParallelSizes(pipeline=3), "chimera", "chimera needs an even number of workers"),
+    ],
+)
+def test_orders_that_a_step_cannot_have_are_refused(layout, order, told):
+    with pytest.raises(InputError, match=told):
+        step_of(layout, schedule=order)
 
 
 def test_many_micro_batches_are_extrapolated_to_what_the_whole_pipeline_takes():
