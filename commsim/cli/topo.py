@@ -210,11 +210,11 @@ def show(config: TopologyShowConfig) -> Answer:
 
 def _switches(network: Network) -> list[tuple[str, int, list[int]]]:
     """Return the switches outside machines by name without number: how many, and the fewest and most ports."""
-    from commsim.core.network import SWITCH
+    from commsim.core.network_queries import fabric_switches
 
     ports = np.bincount(network.src, minlength=network.n_nodes)
     found: dict[str, list[int]] = {}
-    for node in np.flatnonzero((network.kind == SWITCH) & (network.machine < 0)).tolist():
+    for node in np.flatnonzero(fabric_switches(network)).tolist():
         found.setdefault(re.sub(r"\d+$", "", network.nodes[node]), []).append(int(ports[node]))
     return [(name, len(each), [min(each), max(each)]) for name, each in found.items()]
 

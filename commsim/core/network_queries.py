@@ -40,6 +40,12 @@ def fabric_cables(network: Network) -> NDArray[np.int64]:
     return np.flatnonzero(lower & inner[network.src] & inner[network.dst])
 
 
+def fabric_switches(network: Network) -> NDArray[np.bool_]:
+    """Which nodes are switches outside of machines, bool[n_nodes]."""
+    found: NDArray[np.bool_] = (network.kind == SWITCH) & (network.machine < 0)
+    return found
+
+
 def link_numbers(network: Network) -> NDArray[np.int64]:
     """How many links with the same ends come before each link."""
     order = np.lexsort((network.dst, network.src))
@@ -137,12 +143,11 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     """
     unit = units(network)
     links = _between_units(network, unit)
-    tier = _tiers_of_units(network, unit, links)
-    above = _first_above(links, tier)
+    above = _first_above(links)
     at = unit[network.endpoints]
     levels = [Level("machine", numbered(at))]
     while (above[at] != at).any():
-        at = above[_sharing(network, links, tier, at)[at]] if len(levels) > 1 else above[at]
+        at = above[_sharing(network, links, at)[at]] if len(levels) > 1 else above[at]
         n = len(levels)
         levels.append(Level(_NAMES[n] if n < len(_NAMES) else f"tier {n}", numbered(at)))
     return tuple(levels)
@@ -172,17 +177,20 @@ def live_nics(network: Network) -> NDArray[np.integer[Any]]:
 
 def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
-    links = _between_units(network, unit)
-    return _first_above(links, _tiers_of_units(network, unit, links))
+    return _first_above(_between_units(network, unit))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _UnitLinks:
-    """Links between different units: their numbers, and the units at their ends; int32[m] each, of millions."""
+    """Links between different units: their numbers, and the units at their ends; int32[m] each, of millions.
+
+    `tier` has the links from each unit down to what is no switch.
+    """
 
     link: NDArray[np.int32]
     src: NDArray[np.int32]
     dst: NDArray[np.int32]
+    tier: NDArray[np.int64]
 
 
 def _between_units(network: Network, unit: NDArray[np.int64]) -> _UnitLinks:
@@ -191,23 +199,24 @@ def _between_units(network: Network, unit: NDArray[np.int64]) -> _UnitLinks:
         some = slice(low, low + AT_ONCE)
         found.append(np.flatnonzero(small[network.src[some]] != small[network.dst[some]]).astype(np.int32) + low)
     link = np.concatenate([np.empty(0, np.int32), *found])
-    return _UnitLinks(link, small[network.src[link]], small[network.dst[link]])
+    src, dst = small[network.src[link]], small[network.dst[link]]
+    is_switch = np.zeros(int(unit.max()) + 1, np.bool_)
+    is_switch[unit[fabric_switches(network)]] = True
+    return _UnitLinks(link, src, dst, levels_from(~is_switch, src, dst))
 
 
-def _first_above(links: _UnitLinks, tier: NDArray[np.int64]) -> NDArray[np.int64]:
-    small = tier.astype(np.int16)
+def _first_above(links: _UnitLinks) -> NDArray[np.int64]:
+    small = links.tier.astype(np.int16)
     from_tier = small[links.src]
     rising = np.flatnonzero((from_tier >= 0) & (small[links.dst] == from_tier + 1))[::-1]  # the first is written last
-    above = np.arange(len(tier))
+    above = np.arange(len(small))
     above[links.src[rising]] = links.dst[rising]
     return above
 
 
-def _sharing(
-    network: Network, links: _UnitLinks, tier: NDArray[np.int64], switches: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _sharing(network: Network, links: _UnitLinks, switches: NDArray[np.int64]) -> NDArray[np.int32]:
     """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
-    n_units = len(tier)
+    tier, n_units = links.tier, len(links.tier)
     chosen = np.zeros(n_units, np.bool_)
     chosen[switches] = True
     up = np.flatnonzero(chosen[links.src] & ~chosen[links.dst])
@@ -223,13 +232,6 @@ def _sharing(
         if (after == first).all():
             return first
         first = after
-
-
-def _tiers_of_units(network: Network, unit: NDArray[np.int64], links: _UnitLinks) -> NDArray[np.int64]:
-    """Links from each unit down to what is no switch."""
-    is_switch = np.zeros(int(unit.max()) + 1, np.bool_)
-    is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
-    return levels_from(~is_switch, links.src, links.dst)
 
 
 def numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:

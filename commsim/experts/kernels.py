@@ -15,7 +15,8 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
-from commsim.core.network import GPU, SWITCH, Network
+from commsim.core.network import GPU, Network
+from commsim.core.network_queries import fabric_switches
 
 PATH = Path(__file__).parent / "costs.toml"
 # Whose constants are taken where a GPU has none of a kernel.
@@ -224,7 +225,7 @@ def seen_by(kernel: ExpertKernel, network: Network) -> Network:
     fastest = np.zeros(network.n_nodes)
     np.maximum.at(fastest, gpu[touches], network.bandwidth[touches])
     nvlink = touches & (network.bandwidth >= fastest[gpu])
-    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    fabric = fabric_switches(network)
     between = fabric[network.src] & fabric[network.dst]
     share = np.where(nvlink, kernel.nvlink, np.where(between, 1.0, kernel.network))
     overhead = network.overhead * network.overhead_given  # the kernel's costs take the place of the usual one

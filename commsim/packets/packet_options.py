@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import Network
+from commsim.core.network_queries import fabric_switches
 from commsim.core.remark import Remark
 from commsim.core.units import format_bandwidth, format_time, parse_size, parse_time
 from commsim.packets.packet_presets import preset_options
@@ -253,7 +254,7 @@ def _told_rises(rates: Dcqcn, network: Network) -> str:
     if not papers:
         return told
     told += f"; {' and '.join(papers)} {'are' if len(papers) > 1 else 'is'} a paper's, for links of 40 Gb/s"
-    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    fabric = fabric_switches(network)
     cabled = fabric[network.src] | fabric[network.dst]
     rate = float(network.bandwidth[cabled].max(initial=0.0) or network.bandwidth.max(initial=0.0))
     if rate != PAPERS_RATE:

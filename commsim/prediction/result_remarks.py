@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, NIC, SWITCH, Network
+from commsim.core.network_queries import fabric_switches
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
@@ -100,7 +101,7 @@ def _of_rails(network: Network, results: Sequence[Result]) -> list[Remark]:
     """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
     if only_sends(network).any() or not _has_rails(network):
         return []
-    switch = (network.kind == SWITCH) & (network.machine < 0)
+    switch = fabric_switches(network)
     between = switch[network.src] & switch[network.dst]
     has_nvswitch = ((network.kind[network.dst] == SWITCH) & (network.metric == NVLINK_METRIC)).any()
     if not has_nvswitch or not any(result.link_bytes[between].any() for result in results):
@@ -141,7 +142,7 @@ def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> l
 def _busiest_cable(network: Network, result: Result) -> str:
     """Name the cable between switches that is busy longest; where there is none, that of any link."""
     busy = result.link_bytes / network.bandwidth
-    between = (network.kind == SWITCH) & (network.machine < 0)
+    between = fabric_switches(network)
     between = between[network.src] & between[network.dst]
     busy = np.where(between, busy, 0.0) if busy[between].any() else busy
     return f" (the busiest: {network.link_name(int(busy.argmax()))})" if busy.any() else ""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.cost import MessageProtocol
 from commsim.core.errors import InputError, look_up
 from commsim.core.network import NIC, SEATS, SWITCH, Network
+from commsim.core.network_queries import fabric_switches
 from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_bandwidth, parse_rate, parse_size, parse_time
 
@@ -70,7 +71,7 @@ class Software:
         :meth:`adding` and `fixed` are of each collective.
         """
         port = np.isin(network.kind, (*SEATS, NIC))
-        fabric = (network.kind == SWITCH) & (network.machine < 0)
+        fabric = fabric_switches(network)
         at_port = (port[network.src] & fabric[network.dst]) | (fabric[network.src] & port[network.dst])
         slower = np.minimum(network.bandwidth * self.efficiency, self.rate)
         return dataclasses.replace(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import tiers
+from commsim.core.network import Network
+from commsim.core.network_queries import fabric_switches, tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CableCount:
 def count_cables(network: Network) -> list[CableCount]:
     """Count the cables between switches outside machines, by what they join, from the hosts upwards."""
     tier = tiers(network)
-    is_switch = (network.kind == SWITCH) & (network.machine < 0) & (tier >= 0)
+    is_switch = fabric_switches(network) & (tier >= 0)
     low, high = tier[network.src], tier[network.dst]
     rises = is_switch[network.src] & is_switch[network.dst]
     links = np.flatnonzero(rises & ((low < high) | ((low == high) & (network.src < network.dst))))

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import tiers
+from commsim.core.network import Network
+from commsim.core.network_queries import fabric_switches, tiers
 
 
 def destination_order(network: Network) -> NDArray[np.int32]:
@@ -30,7 +30,7 @@ def destination_order(network: Network) -> NDArray[np.int32]:
 
 def _nearest_switch(network: Network) -> NDArray[np.int32]:
     """Return the switch of the fabric that each node of a machine, or host, reaches first; of equals the first."""
-    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    fabric = fabric_switches(network)
     inside = ~fabric[network.src]
     best = np.where(fabric, np.arange(network.n_nodes), 2**62)
     news = fabric
@@ -57,7 +57,7 @@ def require_tiers(network: Network) -> None:
     passed = np.flatnonzero(network.forwards & (tier == 0) & (network.machine < 0))
     if passed.size:
         raise InputError(f"{network.name}: dmodk routing needs a tree, but traffic passes {network.nodes[passed[0]]}")
-    switch = (network.kind == SWITCH) & (network.machine < 0)
+    switch = fabric_switches(network)
     between = np.flatnonzero(switch[network.src] & switch[network.dst])
     level = between[tier[network.src[between]] == tier[network.dst[between]]]
     if level.size:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import Network
+from commsim.core.network_queries import fabric_switches
 
 from .link_rows import MANY, mixed
 
@@ -154,7 +155,7 @@ def fabric_nodes(network: Network) -> NDArray[np.bool_]:
     -------
     bool[n_nodes]
     """
-    return np.asarray((network.kind == SWITCH) & (network.machine < 0) & network.forwards)
+    return fabric_switches(network) & network.forwards
 
 
 def _numbered(members: NDArray[np.intp], which: NDArray[np.int64], n_nodes: int) -> NDArray[np.int32]:

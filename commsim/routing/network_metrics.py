@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import KINDS, SWITCH, Network
-from commsim.core.network_queries import tiers
+from commsim.core.network import KINDS, Network
+from commsim.core.network_queries import fabric_switches, tiers
 from commsim.core.units import count_text
 
 from .link_rows import links_in_rows
@@ -83,7 +83,7 @@ def most_oversubscribed(network: Network) -> float:
 
 def fabric_oversubscription(network: Network) -> float:
     """Return the largest oversubscription of switches outside machines; 1 where none has less upwards than below."""
-    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    fabric = fabric_switches(network)
     # a NIC whose GPU failed is no tier above the switch that it is cabled to
     below, above = _capacities(network, np.where(fabric, tiers(network), 0))
     rising = fabric & (above > 0)
@@ -97,7 +97,7 @@ def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
     -------
     bool[n_links]
     """
-    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    fabric = fabric_switches(network)
     tier = np.where(fabric, tiers(network), 0)
     below, above = _capacities(network, tier)
     less = fabric & (above > 0) & (below > above * (1 + 1e-9))

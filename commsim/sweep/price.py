@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.network import SWITCH, Network
+from commsim.core.network_queries import fabric_switches
 from commsim.core.spec import is_whole
 from commsim.core.units import parse_bandwidth, parse_time, write_bandwidth
 
@@ -226,7 +227,7 @@ def _require_cables(network: Network, outside: NDArray[np.bool_]) -> None:
 
 def _switches(network: Network) -> dict[int, int]:
     """Count switches outside of machines, by how many of their ports have a cable."""
-    ports = np.bincount(network.src, minlength=network.n_nodes)[(network.kind == SWITCH) & (network.machine < 0)]
+    ports = np.bincount(network.src, minlength=network.n_nodes)[fabric_switches(network)]
     return {int(n): int(count) for n, count in zip(*np.unique(ports, return_counts=True), strict=True)}
 
 

@@ -36,6 +36,16 @@ def test_the_job_over_a_slower_link_is_named_with_its_slowdown() -> None:
     assert said.effect == pytest.approx(0.8, rel=1e-3)
 
 
+def test_what_a_dead_spine_costs_does_not_depend_on_one_hash() -> None:
+    """Two jobs share a spine one way or the other with three of four hashes; one hash said 1.0 for some seeds."""
+    both = (job("a", "h0", "h4"), job("b", "h1", "h5"))
+    (said,), *others = (
+        affected(CLUSTER, without("switch:spine1"), both, ScoreSettings(seed=seed)) for seed in range(9)
+    )
+    assert said.details.endswith("a (1.8000x before, 1.8000x after), b (1.8000x before, 1.8000x after)")
+    assert {one.details for (one,) in others} == {said.details}
+
+
 def test_nothing_is_said_where_no_placed_job_sends_over_what_failed() -> None:
     waiting = dataclasses.replace(FAR, placement=None)
     assert affected(CLUSTER, without("link:leaf0:spine0"), (NEAR, waiting), ScoreSettings()) == []

@@ -36,6 +36,7 @@ USUAL_NAMES = {
     "network": ("--topology",),
     "iterations": ("-n", "--iters"),
     "warm_up": ("-w", "--warmup-iters"),
+    "generator": ("--placement",),
 }
 
 

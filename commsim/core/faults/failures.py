@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.names.nodes_and_links import find_node, host_names
 from commsim.core.network import GPU, HOST, SWITCH, Network
-from commsim.core.network_queries import fabric_cables, partners
+from commsim.core.network_queries import fabric_cables, fabric_switches, partners
 
 from .named_links import named_links, nic_links
 
@@ -67,7 +67,7 @@ def _switches(network: Network, name: str) -> list[int]:
     """Return the nodes of a name; a pattern, and one that is unknown, is one of switches outside of machines only."""
     if name in network.nodes:
         return [find_node(network, name)]
-    outside = np.flatnonzero((network.kind == SWITCH) & (network.machine < 0)).tolist()
+    outside = np.flatnonzero(fabric_switches(network)).tolist()
     if fitting := [node for node in outside if fnmatchcase(network.nodes[node], name)]:
         return fitting
     known = [network.nodes[i] for i in outside]
@@ -166,7 +166,7 @@ def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> ND
     if what == "links":
         return draw_cables(network, part, seed)
     if what == "switches":
-        pool = np.flatnonzero((network.kind == SWITCH) & (network.machine < 0))
+        pool = np.flatnonzero(fabric_switches(network))
         return draw(pool, part, seed, f"switches of {network.name}")
     raise InputError(f"links or switches fail at random, got {what!r}")
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import NIC, SWITCH, Network
-from commsim.core.network_queries import numbered
+from commsim.core.network import NIC, Network
+from commsim.core.network_queries import fabric_switches, numbered
 
 Nodes = NDArray[np.int64]
 
@@ -39,7 +39,7 @@ def rail_switches(network: Network, names: Sequence[str]) -> Nodes:
     order = np.lexsort((nics, network.machine[nics]))
     first = np.searchsorted(network.machine[nics][order], network.machine[nics][order])
     rail[nics[order]] = np.arange(len(nics)) - first
-    cables = np.flatnonzero((network.kind[network.src] == NIC) & _of_fabric(network)[network.dst])
+    cables = np.flatnonzero((network.kind[network.src] == NIC) & fabric_switches(network)[network.dst])
     lowest, highest = np.full(network.n_nodes, network.n_nodes), np.full(network.n_nodes, -1)
     np.minimum.at(lowest, network.dst[cables], rail[network.src[cables]])
     np.maximum.at(highest, network.dst[cables], rail[network.src[cables]])
@@ -53,7 +53,7 @@ def plane_switches(network: Network, names: Sequence[str]) -> Nodes:
 
     Parameters, result and errors are those of :func:`rail_switches`.
     """
-    inside = _of_fabric(network)
+    inside = fabric_switches(network)
     both = np.flatnonzero(inside[network.src] & inside[network.dst])
     src, dst = network.src[both], network.dst[both]
     plane = np.where(inside, np.arange(network.n_nodes), -1)
@@ -67,11 +67,6 @@ def plane_switches(network: Network, names: Sequence[str]) -> Nodes:
     if plane.max(initial=0) == 0:
         raise InputError(f"{network.name} has one plane, all of whose switches are joined; name a switch: switch:NAME")
     return _numbered_so(network, "plane", names, plane)
-
-
-def _of_fabric(network: Network) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (network.kind == SWITCH) & (network.machine < 0)
-    return found
 
 
 def _numbered_so(network: Network, what: str, names: Sequence[str], number: Nodes) -> Nodes:

@@ -11,7 +11,8 @@ import numpy as np
 from collectives.nccl.call import MANY
 from collectives.nccl.sharp_trees import OUTSIDE, SharpTrees
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import Network
+from commsim.core.network_queries import fabric_switches
 from commsim.core.placement import Placement
 from commsim.routing.aggregation_tree import aggregation_tree
 
@@ -60,7 +61,7 @@ def place_sharp(network: Network, placement: Placement, machines: Sequence[Seque
     SharpPlacement or None
         None where no switch that adds, outside of machines, reaches all of them.
     """
-    where = network.aggregates & (network.kind == SWITCH) & (network.machine < 0)
+    where = network.aggregates & fabric_switches(network)
     if not where.any():
         return None
     sizes = [len(machine) for machine in machines]

@@ -49,7 +49,7 @@ def run(config: PlaceMovesConfig) -> Answer:
     jobs = on_nodes(cluster, read_jobs(config.jobs))
     how: dict[str, Any] = {
         "n": config.candidates,
-        "generators": generators_of(config.generator),
+        "generators": generators_of(config.generator, config.jobs),
         "check": config.check or None,
     }
     how["settings"] = settings_of(config, config.seed, config.hashes)

@@ -36,13 +36,23 @@ def settings_of(config: Scoring, seed: int = 0, hashes: int | None = None) -> Sc
     return ScoreSettings(config.angles, step, quantum, longest, seed, hashes or HASHES)
 
 
-def generators_of(text: str) -> list[str]:
-    """Read the value of ``--generator``."""
+def generators_of(text: str, job_file: str) -> list[str]:
+    """Read the value of ``--placement``, which is also called ``--generator``.
+
+    Parameters
+    ----------
+    job_file : str
+        File of the jobs, in which a placement of one's own stands.
+    """
     from commsim.core.files.own_files import resolve
     from commsim.core.placement import STRATEGIES
     from commsim.core.spec import derived
 
-    return [resolve(STRATEGIES, derived(text, name.strip()))[0].name for name in text.split(",")]
+    try:
+        return [resolve(STRATEGIES, derived(text, name.strip()))[0].name for name in text.split(",")]
+    except InputError as error:
+        told = f'; hosts of your own are a job\'s "placement" in {job_file}' if str(error).startswith("unknown") else ""
+        raise InputError(f"{error}{told}") from None
 
 
 class Scoring(WithJson):
@@ -163,7 +173,7 @@ def run(config: PlaceRankConfig) -> Answer:
         ranking = rank_placements(cluster, placed, **how)
     else:
         n = config.candidates if config.given("candidates") else None
-        ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator), **how)
+        ranking = place_jobs(cluster, jobs, n=n, generators=generators_of(config.generator, config.jobs), **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = remarks(notes) + _parts(ranking, jobs, f"{count_text(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.names.nodes_and_links import host_names
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.core.network_queries import first_above, units
+from commsim.core.network_queries import fabric_switches, first_above, units
 from commsim.core.network_queries import tiers as tiers_of
 from commsim.core.units import write_bandwidth
 from topologies import LINK_LATENCY
@@ -169,7 +169,7 @@ def _stand_ins(
     """By switch of the tree, it and the switches one tier up from the same ones below that are not in the tree."""
     src, dst = unit[network.src], unit[network.dst]
     is_switch = np.zeros(len(above), np.bool_)
-    is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
+    is_switch[unit[fabric_switches(network)]] = True
     stand_ins: dict[str, dict[str, None]] = {}
     lower = set(unit[network.endpoints].tolist()) | used
     for a, b in zip(src.tolist(), dst.tolist(), strict=True):

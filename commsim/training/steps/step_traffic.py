@@ -13,7 +13,8 @@ from collections import Counter
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.network import NIC, SWITCH, Network
+from commsim.core.network import NIC, Network
+from commsim.core.network_queries import fabric_switches
 from commsim.core.placement import Placement
 from commsim.core.remark import ASSUMED, Remark
 from commsim.core.units import count_text
@@ -66,7 +67,7 @@ class StepTraffic:
         self.network, self._nodes, self._seed, self._engine = network, placement.nodes, seed, engine
         self._machine = network.machine[placement.nodes]
         self.nodes: tuple[int, ...] = tuple(placement.nodes.tolist())
-        self._alone = int(((network.kind == SWITCH) & (network.machine < 0)).sum()) <= 1
+        self._alone = int(fabric_switches(network).sum()) <= 1
         self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
         self._damaged = damaged
         self._together: dict[Groups, Groups] = {}

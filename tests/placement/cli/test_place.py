@@ -129,6 +129,20 @@ def test_moves_of_running_jobs_are_ranked_by_what_they_gain(commsim, tmp_path):
     assert "unknown placement strategy" in commsim.refuses(*call, "--generator", "nowhere")
 
 
+def test_strategies_are_named_by_the_flag_of_the_other_verbs_and_hosts_by_the_file(commsim):
+    """`--placement packed` was an unrecognized argument."""
+    files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
+    for verb, key in ((("place",), "candidates"), (("place", "moves"), "moves")):
+        found = [
+            commsim.results(*verb, *files, flag, "spread", "--candidates", 2)[key]
+            for flag in ("--placement", "--generator")
+        ]
+        assert found[0] == found[1]
+        told = commsim.refuses(*verb, *files, "--placement", "h0,h1")
+        assert told.count("unknown placement strategy 'h0'") == 1
+        assert f'hosts of your own are a job\'s "placement" in {files[1]}' in told
+
+
 def test_a_host_that_fails_makes_its_job_move_at_once(commsim, tmp_path):
     jobs = [FORTY | {"job": "a", "gpus": 8, "placement": ["h1x4", "h2x4"]}]
     (tmp_path / "jobs.json").write_text(json.dumps(jobs))
