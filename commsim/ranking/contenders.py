@@ -233,7 +233,7 @@ def prepare_all(
     runnable: dict[str, Plan] = {}
     left_out: dict[str, str] = {}
     every = list(specs)
-    Kernel.needed_soon = COMPILES
+    Kernel.needed_soon = Kernel.needed_soon or COMPILES
     for i, spec in enumerate(every, 1):
         EXPECTED.begin(f"{spec} ({i} of {len(every)})")
         try:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.data_frames import frame_of
+from commsim.core.jit import Kernel
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import count_text, format_size, format_time
 from commsim.core.value import Shown
+from commsim.engine.flow_paths import COMPILES as EVENTS
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit
 from commsim.prediction.options import Quantity
 from commsim.prediction.plans.dense import Plan
@@ -231,6 +233,8 @@ def advise(question: Question, network: Network) -> Advice:
             fastest[by_spec[spec].group] = spec
             known[other] = dataclasses.replace(known[other], trace=None)
 
+    if question.is_sparse:  # messages that differ are simulated event by event
+        Kernel.needed_soon = EVENTS
     ready, refused = prepare_all(
         list(by_spec),
         network,
