@@ -25,7 +25,8 @@ Written by `python -m benchmarks.steps --data DIR --page docs/data/steps.md`.
 its configuration. Compute is a roofline of every operator: a matrix product takes what the curve of the GPU says for
 its size and precision (`reached` and `matmul` of `commsim/training/gpus.toml`: measured on one H100 and one H200, see
 [gpus](gpus.md); of other GPUs the best product that others published, with the H100's ratio of usual ones to the best),
-attention the share of the peak that its kernels reach, element-wise work its bytes. What a program loses beside this is
+attention the share of the peak that its kernels reach with heads of 128 and one exponential for each score whatever the
+width of a head, element-wise work its bytes. What a program loses beside this is
 one factor, beside the host's launches in layers with experts
 (`commsim/training/steps/launches.py`). Traffic of tensor, context, expert, pipeline and data parallelism is that of the
 network, less the part that hides behind computation; parameters that are sharded are gathered layer by layer in every
@@ -39,7 +40,7 @@ four such rules that were compared on these rows it is the one with a reason. On
 parallel exchange still costs, is from one MLPerf row. The published files are not part of this repository.
 
 80 % of published steps, of each setup one, lie between 0.93 and 1.17 of what is predicted of a model that nobody
-calibrated (experts: 0.83 and 1.30), and between 0.98 and 1.11 (0.96 and 1.25) where another row of the model on the GPU
+calibrated (experts: 0.83 and 1.27), and between 0.98 and 1.11 (0.96 and 1.25) where another row of the model on the GPU
 is calibrated (`commsim/training/intervals.toml`). Of 132 dense rows of `steps.csv`, which these intervals are not from,
 73 % lie inside. No published step tells what its traffic exposes: that has no interval.
 """
@@ -49,8 +50,8 @@ is worth; beside it, with all calibrations from its own file left out too. `befo
 The rule of thumb takes 45 % of the peak for the model's operations. The rows of `steps.csv` (all of MPT in llm-foundry,
 Llama 2 of fms-fsdp, NeMo 24.07 to 25.04, NeMo AutoModel) were looked at after the roofline was written, and nothing is
 fitted to them. AutoModel's configurations compute activations again, which its rows did not say before; its mixtures of
-experts are 35 to 52 % too slow with that; the cause is not proved (its experts' products are one kernel, while launches
-of each expert and the usual factor are Megatron-LM's).
+experts were 35 to 52 % too slow with that, some of it launches of each expert, which its grouped kernels do not have.
+Programs that run its attention by cuDNN are asked with `--attention fused`.
 """
 MECHANISMS = """
 Errors with the model left out, and all calibrations made anew each time; times of collectives are bytes over one rate
@@ -67,6 +68,11 @@ another micro-batch are no row's: with them the rows whose recipes name them wer
 | | torchtitan, 18 | 6.6%, 22.6%, 25.5% | 8.3%, 22.7%, 25.2% |
 | usual factor of the generation | A100, 57 | 5.9%, 19.0%, 24.4% | 9.1%, 19.9%, 24.9% |
 | | Blackwell, without experts, 71 | 3.3%, 10.2%, 20.9% | 4.8%, 13.8%, 22.3% |
+| one exponential for each score | Megatron-Bridge, experts, 100 | 11.0%, 23.5%, 47.8% | 11.4%, 24.9%, 47.8% |
+| | gpt-oss, 18 | 12.8%, 26.8%, 36.2% | 14.7%, 28.4%, 38.3% |
+| biases of experts | Megatron-Bridge, experts, 100 | 11.0%, 23.5%, 47.8% | 11.7%, 27.9%, 47.8% |
+| | gpt-oss, 18 | 12.8%, 26.8%, 36.2% | 19.3%, 33.3%, 45.8% |
+| BF16 casts nothing | Megatron-Bridge, experts, 100 | 11.0%, 23.5%, 47.8% | 11.1%, 23.8%, 47.8% |
 | launches of layers with experts | Megatron-Bridge, experts, 100 | 14.4%, 31.8%, 50.8% | 15.8%, 51.5%, 69.6% |
 | | other publishers, experts, 15 | 10.4%, 15.8%, 20.6% | 26.5%, 46.6%, 47.7% |
 | a step as one graph launches nothing | of these releases, 12 | 19.0%, 28.7%, 48.3% | 51.7%, 69.6%, 71.0% |
@@ -99,7 +105,10 @@ products): the nine worst rows are of these. Then, with causes that are not prov
 is nearly full. For mixtures of experts 25 % (p90) is near what any model can reach: the median of a setup's own rows,
 over releases, misses them by 1.4 % (median), 21.8 % (p90) and 57 % (largest). Bytes of permutations and of casts of
 experts' inputs, added to the roofline with all calibrations made anew, left a model that is left out where it was, so
-they are not in it.
+they are not in it. Tried since, and not in it either (experts, model left out): graphs of attention and router alone,
+as the recipes of each release name them (11.3 and 24.2 % -> 11.4 and 27.5); launches beside the GPU's work and not in
+addition (12.4 -> 15.9 % then); MTP layers, Mamba-2's scans and element-wise work of experts in their layers only
+(12.4 -> 18.3 %).
 """
 ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "error", "before",
        "model left out", "before", "45 %")  # fmt: skip

@@ -12,6 +12,8 @@ from commsim.core.units import parse_rate, parse_size
 
 # Precisions from the narrowest to the widest.
 PRECISIONS = ("fp4", "fp8", "bf16", "tf32", "fp32")
+# Those of which no factor of a product is cast.
+WIDE = ("bf16", "tf32", "fp32")
 # Share of the peak of a large matrix product where nobody measured one on that accelerator: the median of those
 # that are measured in gpus.toml.
 ASSUMED_MATMUL = 0.75
@@ -41,6 +43,8 @@ class Gpu:
         Bandwidth of its memory.
     capacity : float, bytes
         Size of its memory.
+    exponential : float, FLOP
+        Operations of BF16 products in the time of one exponential of a softmax; 0 where that is not known.
     matmul : mapping of str to float
         Share of the peak that a large matrix product reached, of the precisions that somebody measured.
     source, matmul_source : str
@@ -59,6 +63,7 @@ class Gpu:
     peaks: Mapping[str, float]
     memory: float
     capacity: float
+    exponential: float
     matmul: Mapping[str, float]
     source: str
     matmul_source: str
@@ -165,6 +170,7 @@ def known_gpus() -> dict[str, Gpu]:
             {p: row["peak_tflops"][p] * 1e12 for p in PRECISIONS if p in row["peak_tflops"]},
             parse_rate(row["memory"], f"{name}: memory"),
             parse_size(row["capacity"], f"{name}: capacity"),
+            row.get("exponential", 0.0),
             row.get("matmul", {}),
             row["source"],
             row.get("matmul_source", ""),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commsim.training.gpus import Gpu
+from commsim.training.gpus import WIDE, Gpu
 
 from .parallel_sizes import ParallelSizes
 from .products import Product, products_of
@@ -31,6 +31,14 @@ FUSED, FLASH, UNFUSED = "fused", "flash", "unfused"
 # Bytes by which each score is written and read where it is in memory: forward by the first product, mask and softmax,
 # dropout with its mask, and the second product; backward by the products and derivatives of all these.
 SCORE_BYTES, SCORE_BYTES_BACKWARD = 13, 19
+# Elements of a head with which the kernels of `reached` were measured, and operations per element of a head and score:
+# two products forward, five backward.
+HEAD, PER_SCORE, PER_SCORE_BACKWARD = 128, 4, 10
+# Bytes per element of what experts return that their biases take, a third of those of both passes, since backward has
+# element-wise work twice (Megatron-LM, moe/experts.py, _apply_bias): forward the bias times the token's probability in
+# FP32 (4), the sum with the BF16 products (10), all experts in one tensor (8), and that in BF16 (6); backward the
+# derivatives of these (36).
+BIAS_BYTES = 64 / 3
 # Bytes of a parameter's optimizer that are read and written: gradient, FP32 weight and two moments, and the weight.
 OPTIMIZER_BYTES = 30
 # Passes over all gradients of a rank beside the optimizer: clearing, and their norm.
@@ -97,8 +105,10 @@ def layer_times(
     each = tokens / layout.tensor  # heads are divided, and activations between products
     wide = (model.expert_ffn * model.top_k + model.shared_ffn) if model.experts else model.ffn
     moved = each * ACTIVATION * (ELEMENTWISE * model.hidden + 3 * wide)
-    if precision not in ("bf16", "tf32", "fp32"):
+    if precision not in WIDE:
         moved += each * CAST * (3 * model.hidden + wide)
+    if model.expert_bias:
+        moved += each * BIAS_BYTES * model.top_k * (model.expert_hidden or model.hidden)
     return LayerTimes(products, *_attention(model, gpu, each, sequence, attention), moved / gpu.memory_rate)
 
 
@@ -110,8 +120,22 @@ def _attention(model: Transformer, gpu: Gpu, tokens: float, sequence: int, kerne
         scores = tokens * sequence * model.heads * (model.attention_layers or model.layers) / model.layers
         moved = scores / gpu.memory_rate
         return product + SCORE_BYTES * moved, BACKWARD * product + SCORE_BYTES_BACKWARD * moved
-    kind = "attention_fused" if kernels == FUSED else "attention"
-    return core / gpu.reach(kind), BACKWARD_ATTENTION * core / gpu.reach(f"{kind}_backward")
+    if kernels != FUSED:
+        return core / gpu.reach("attention"), BACKWARD_ATTENTION * core / gpu.reach("attention_backward")
+    forward, backward = (_of_head(gpu, model.head_dim, n) for n in (PER_SCORE, PER_SCORE_BACKWARD))
+    return (
+        forward * core / gpu.reach("attention_fused"),
+        backward * BACKWARD_ATTENTION * core / gpu.reach("attention_fused_backward"),
+    )
+
+
+def _of_head(gpu: Gpu, head: int, per_score: int) -> float:
+    """Time of an operation of fused attention with heads of a width, over that with heads of :data:`HEAD`.
+
+    Each score takes `per_score` operations for each element of a head, and one exponential, whatever the width: heads
+    of 64 reach 75 % of the rate of heads of 128 on an H100 (measured: 75 % forward, 84 % backward; here 75 and 86 %).
+    """
+    return (per_score + gpu.exponential / head) / (per_score + gpu.exponential / HEAD)
 
 
 def head_time(model: Transformer, gpu: Gpu, layout: ParallelSizes, micro_batch: int, sequence: int) -> float:

@@ -96,8 +96,8 @@ class StepCosts:
         exposed = self._layers[part] * sum(
             self._exposed(kind, backward) for kind in kinds & {"tensor", "context", "expert"}
         )
-        launches = 0.0 if setting.graphs else expert_launches(setting.model, setting.layout, backward=backward)
-        seconds = compute * setting.factor + exposed + launches * self._layers[part]
+        launches = expert_launches(setting, backward=backward) * self._layers[part]
+        seconds = compute * setting.factor + exposed + launches
         return self._sharded(part, seconds, backward=backward) if self._full and "data" in kinds else seconds
 
     @property

@@ -32,6 +32,8 @@ class Transformer:
         without experts.
     expert_hidden : int
         Width of what is sent to experts, where it is not `hidden`.
+    expert_bias : bool
+        Whether experts add a bias.
     attention_layers, expert_layers : int
         Layers that attend, and layers with experts, where these are not all.
     attention_parameters : float
@@ -62,6 +64,7 @@ class Transformer:
     shared_ffn: int = 0
     dense_layers: int = 0
     expert_hidden: int = 0
+    expert_bias: bool = False
     attention_layers: int = 0
     expert_layers: int = 0
     attention_parameters: float = 0.0

@@ -1,5 +1,7 @@
 """Kernels of attention: which are usual, what they take, and what scores in memory cost."""
 
+from dataclasses import replace
+
 import pytest
 
 import commsim as cs
@@ -56,3 +58,27 @@ def test_scores_take_memory_too_and_an_unknown_kind_is_refused():
     assert need("unfused") - need("fused") == pytest.approx(5 * GPT.heads * 2048 * 2048 / 8 * GPT.layers)
     with pytest.raises(InputError, match="attention must be fused, flash or unfused, got 'sparse'"):
         cs.training_step("llama3-8b", "h100", attention="sparse", **ASKED)
+
+
+def test_each_score_takes_an_exponential_whatever_the_width_of_a_head():
+    """Measured on an H100 (docs/data/gpus.md, cuDNN): heads of 64 at 401 and 358 TFLOP/s, of 128 at 532 and 425."""
+    wide = replace(transformer("llama3-8b"), heads=16, kv_heads=16)
+    narrow = replace(wide, heads=32, kv_heads=32, head_dim=64)
+    of_wide, of_narrow = (layer_times(one, gpu("h100"), ParallelSizes(), 1, 4096, "bf16") for one in (wide, narrow))
+    assert of_narrow.attention / of_wide.attention == pytest.approx(4 / 3) == pytest.approx(532 / 401, rel=0.01)
+    backward = of_narrow.attention_backward / of_wide.attention_backward
+    assert backward == pytest.approx(7 / 6) == pytest.approx(425 / 358, rel=0.02)
+    flash = [
+        layer_times(one, gpu("h100"), ParallelSizes(), 1, 4096, "bf16", "flash").attention for one in (wide, narrow)
+    ]
+    assert flash[0] == pytest.approx(flash[1])  # measured: 258 and 256
+
+
+def test_biases_of_experts_are_added_in_memory():
+    """Each of 64 bytes is moved once for every element that experts return."""
+    with_bias = transformer("gpt-oss-120b")
+    times = [
+        layer_times(replace(with_bias, expert_bias=on), A100, ParallelSizes(), 1, 4096, "bf16") for on in (True, False)
+    ]
+    added = times[0].forward + times[0].backward(frozen=False) - times[1].forward - times[1].backward(frozen=False)
+    assert added == pytest.approx(64 * 4096 * 4 * 2880 / A100.memory_rate)
