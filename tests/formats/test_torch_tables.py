@@ -80,3 +80,14 @@ def test_one_number_of_a_payload_is_read(tmp_path: Path) -> None:
 def test_they_are_no_log_of_nccl_tests(text: str) -> None:
     assert (found := log_format_in(text.encode())) is not None
     assert found.name == "PyTorch's benchmarks"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [TIMED.replace("avgbw(GB/sec)  maxbw", "avgbw(GB/sec)maxbw"), TIMED.replace("size(MB)   ", "size(MB)"),
+     MARKDOWN.format(kib="KiB", gib="GiB").replace("0.79", "0.7.9").replace("237.15", "-237.15"),
+     ALONE.replace("239.742", "2.3.9")],
+)  # fmt: skip
+def test_a_damaged_table_is_refused_in_words(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError):
+        read_measured(written(tmp_path, text), operation="all_reduce", n_ranks=8)

@@ -25,13 +25,16 @@ from commsim.formats.nccl_tests import require_operation
 
 from .log_lines import lines_of_log
 
-_RATE = "avgbw(GB/sec)"
+_SIZE, _RATE = "size(MB)", "avgbw(GB/sec)"
 _GROUP = re.compile(r"group size\s*=\s*(\d{1,9})", re.ASCII)
 _GROUPS = re.compile(r"groups_per_node\s*=\s*(\d{1,9})", re.ASCII)
-_TITLE = re.compile(r"average bandwidth of (all_reduce)\b(?: with a ([\d.]{1,20})GB payload)?.{0,80}?(\d{1,9}) ranks")
-_ROW = re.compile(r"\|\s*(\d{1,9})([KMG])i?B\s*\|\s*([\d.]{1,12})GBps\s*\|\s*([\d.]{1,12})GBps\s*\|", re.ASCII)
-_ALONE = re.compile(r"\s*algbw:\s*([\d.]{1,12})\s*GBps", re.ASCII)
-_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,6})?", re.ASCII)
+_DIGITS = r"\d{1,12}(?:\.\d{1,9})?"
+_NUMBER = re.compile(_DIGITS, re.ASCII)
+_TITLE = re.compile(
+    rf"average bandwidth of all_reduce\b(?: with a ({_DIGITS})GB payload)?.{{0,80}}?(\d{{1,9}}) ranks", re.ASCII
+)
+_ROW = re.compile(rf"\|\s*(\d{{1,9}})([KMG])i?B\s*\|\s*{_DIGITS}GBps\s*\|\s*({_DIGITS})GBps\s*\|", re.ASCII)
+_ALONE = re.compile(rf"\s*algbw:\s*({_DIGITS})\s*GBps", re.ASCII)
 _POWERS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
 
 
@@ -80,14 +83,14 @@ def read_torch_tables(path: Path, context: ReadingContext) -> list[Measurement]:
 
 def _learned(table: _TorchTable, line: str) -> bool:
     """Take from a line what it says of the rows after it; whether it is no row."""
-    if _RATE in line:
+    if {_SIZE, _RATE} <= {*line.split()}:
         table.columns = line.split()
     elif match := _GROUP.search(line):
         table.group = int(match[1])
     elif match := _GROUPS.search(line):
         table.n_groups = max(1, int(match[1]))
     elif match := _TITLE.search(line):
-        table.payload, table.n_ranks = float(match[2] or 0) * 1e9, int(match[3])
+        table.payload, table.n_ranks = float(match[1] or 0) * 1e9, int(match[2])
     else:
         return False
     return True
@@ -95,7 +98,7 @@ def _learned(table: _TorchTable, line: str) -> bool:
 
 def _row(table: _TorchTable, line: str, number: int, path: Path, context: ReadingContext) -> Measurement | None:
     if match := _ROW.search(line):
-        size, rate = int(match[1]) * _POWERS[match[2]], float(match[4]) * 1e9
+        size, rate = int(match[1]) * _POWERS[match[2]], float(match[3]) * 1e9
         n_ranks = table.n_ranks or context.n_ranks
         return Measurement("all_reduce", size, size / rate, n_ranks, source=str(path), line=number)
     if table.payload and (match := _ALONE.match(line)):
@@ -106,7 +109,7 @@ def _row(table: _TorchTable, line: str, number: int, path: Path, context: Readin
     if not table.columns or len(cells) != len(table.columns) or not all(map(_NUMBER.fullmatch, cells)):
         return None
     values, operation = dict(zip(table.columns, map(float, cells), strict=True)), require_operation(path, context)
-    size, n_ranks = values["size(MB)"] * 1e6, table.group or context.n_ranks
+    size, n_ranks = values[_SIZE] * 1e6, table.group or context.n_ranks
     times = {name[:4]: values[name] * 1e-6 for name in ("tavg(usec)", "tmin(usec)", "tmax(usec)") if name in values}
     if time := times.get("tavg", 0.0):
         low, high = times.get("tmin"), times.get("tmax")
