@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 import commsim as cs
-from benchmarks.nccl_tables.error_shape import each_left_out, errors_at, middles_of
-from benchmarks.nccl_tables.intervals import Score, all_scores
+from benchmarks.nccl_tables.error_shape import Score, each_left_out, errors_at, middles_of
+from benchmarks.nccl_tables.intervals import all_scores
 from commsim.core.errors import InputError
 from commsim.diagnosis.check_log import ALARMS
 from commsim.nccl.error_model import SEVERAL, Classes, error_class

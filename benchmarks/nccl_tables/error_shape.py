@@ -28,7 +28,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.nccl_tables.intervals import Score
 from commsim.core.errors import InputError
 from commsim.diagnosis.causes.likelihood import disturbances, log_densities
 from commsim.diagnosis.causes.rows import Rows
@@ -69,6 +68,18 @@ HEAD = """\
 # octaves, in units of the scale, and noise of rows below and from 16 MiB: [standard deviation, share of operators].
 # Written by `python -m benchmarks.nccl_tables.intervals` from healthy public tables that nothing was fitted on.
 """
+
+
+class Score(NamedTuple):
+    """A row: who measured it, its table, kind and size class, logarithm of measured over predicted, bytes, machines."""
+
+    operator: str
+    table: str
+    kind: str
+    size: str
+    log: float
+    n_bytes: float = 1.0
+    n_machines: int = 1
 
 
 class _Operators:

@@ -18,12 +18,12 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.nccl_tables import amd
 from benchmarks.nccl_tables.asked import Asked, has_questions, operator_of, predicted_rows, read_asked
+from benchmarks.nccl_tables.error_shape import Score, classes_of, likeness_of, written_errors
 from benchmarks.nccl_tables.fit import HOPS_OF, TABLES, Without, asked_tables, has_hops_only
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.peaks import read_peaks
@@ -50,18 +50,6 @@ HEAD = """\
 # nothing was fitted on by `python -m benchmarks.nccl_tables.intervals`; a kind that is not here has no interval.
 # `every_kind`, of all kinds together, is for floors of machines without tables, and no prediction's interval.
 """
-
-
-class Score(NamedTuple):
-    """A row: who measured it, its table, kind and size class, logarithm of measured over predicted, bytes, machines."""
-
-    operator: str
-    table: str
-    kind: str
-    size: str
-    log: float
-    n_bytes: float = 1.0
-    n_machines: int = 1
 
 
 def scores_of_tables(tables: Iterable[Table], known: GpuCosts, without: Without | None = None) -> list[Score]:
@@ -252,7 +240,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_table(["kind", "rows", "inside"], [[k, str(n), f"{some / n:.0%}"] for k, (some, n) in found.items()],
                 "operators left out of everything, the factor too")  # fmt: skip
     print(f"# inside: {total[0]} of {total[1]} rows ({total[0] / total[1]:.0%}), operators left out")
-    from benchmarks.nccl_tables.error_shape import classes_of, likeness_of, written_errors
 
     classes, likeness = classes_of(scores), likeness_of(scores)
     print(f"# errors: {len(classes)} classes; near sizes are alike within {likeness.octaves:g} octaves")

@@ -11,8 +11,7 @@ from benchmarks.diagnosis.floors import (
     read_published,
     size_of,
 )
-from benchmarks.nccl_tables.error_shape import classes_of, likeness_of, written_errors
-from benchmarks.nccl_tables.intervals import Score
+from benchmarks.nccl_tables.error_shape import Score, classes_of, likeness_of, written_errors
 from commsim.nccl.error_model import read_errors
 from commsim.nccl.intervals import EVERY
 

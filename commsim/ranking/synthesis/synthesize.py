@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +23,69 @@ from .bound import ROUNDING, times_of
 from .made_schedules import MAX_MESSAGES, Maker, Report, TimedSchedule
 from .trees.forest import Certificate
 
-if TYPE_CHECKING:
-    from .cost_of_faults import CostOfFaults
+# Distance of a schedule from the lower bound that needs no remark.
+LITTLE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class CostOfFaults:
+    """Times of one size without and with the faults of a network, in seconds.
+
+    Parameters
+    ----------
+    size : int, bytes
+        Size of the operation.
+    running : str
+        The schedule that runs without the faults.
+    whole : float, s
+        What it takes without them.
+    faulted : float or None, s
+        What it takes with them; None where it cannot run with them.
+    repaired : float, s
+        The fastest that was found for the network with its faults.
+    bound : float, s
+        What no schedule beats there.
+    whole_bound : float, s
+        What no schedule beats without the faults.
+    """
+
+    size: int
+    running: str
+    whole: float
+    faulted: float | None
+    repaired: float
+    bound: float
+    whole_bound: float
+
+    @property
+    def remark(self) -> str:
+        """How far the running schedule is from the best without faults; empty where that is little."""
+        if times_of(self.whole, self.whole_bound) <= 1 + LITTLE:
+            return ""
+        running, repaired = (times_of(time, self.whole_bound) for time in (self.whole, self.repaired))
+        least = format_time(self.whole_bound)
+        return (
+            f"{format_size(self.size)}: without the faults no schedule takes less than {least}: "
+            f"{self.running} takes {running:.3f} times that, and with the faults the repaired one {repaired:.3f} times"
+        )
+
+    @property
+    def cost(self) -> float | None:
+        """How many times its time without faults the running schedule takes."""
+        return None if self.faulted is None else self.faulted / self.whole
+
+    @property
+    def repaired_cost(self) -> float:
+        """How many times that the repaired schedule takes."""
+        return self.repaired / self.whole
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row."""
+        return {
+            "size_B": self.size, "running": self.running, "whole_s": self.whole, "faulted_s": self.faulted,
+            "faults_cost": self.cost, "repaired_s": self.repaired, "repaired_cost": self.repaired_cost,
+            "bound_s": self.bound, "whole_bound_s": self.whole_bound,
+        }  # fmt: skip
 
 
 @dataclass(slots=True, repr=False)
