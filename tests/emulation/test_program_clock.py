@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from commsim.cli import main
 from commsim.emulation import program_clock
 from commsim.emulation.program_clock import ProgramClock
 
@@ -84,40 +83,3 @@ def test_only_the_program_sees_it_and_only_inside():
         from_library = compile("time.perf_counter()", json.__file__, "eval")
         assert eval(from_library) != 5.0
     assert time.time is real
-
-
-TRAINS = """
-import time
-import torch
-from torch import distributed as d
-from torch.nn.parallel import DistributedDataParallel
-d.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(400, 400, bias=False))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(3):
-    began = time.perf_counter()
-    time.sleep(0.001)  # computes
-    model(torch.ones(1, 400)).sum().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    if d.get_rank() == 0:
-        print(f"took {time.perf_counter() - began!r}")
-"""
-
-
-@pytest.mark.slow
-def test_steps_of_programs_with_data_and_what_they_wait_for(tmp_path, capfd):
-    pytest.importorskip("torch")
-    path, out = tmp_path / "prog.py", tmp_path / "out.json"
-    path.write_text(TRAINS)
-    assert main(["emulate", "-n", "2", "--topology", STAR, "--json", str(out), "--", "python", str(path)]) == 0
-    printed = capfd.readouterr().out
-    took = [float(line.split()[1]) for line in printed.splitlines() if line.startswith("took")]
-    found = json.loads(out.read_text())
-    (row,) = [one for one in found["results"] if one["operation"] == "all_reduce" and one["size_B"] == 640000]
-    assert found["step_s"] == pytest.approx(took[2], rel=1e-9)
-    assert found["exposed_s"] == pytest.approx(took[2] - 0.001, rel=1e-9)
-    assert row["exposed_s"] == pytest.approx(found["exposed_s"], rel=1e-9)
-    lines = dict(line.split(None, 1) for line in printed.splitlines() if line.startswith(("step", "exposed")))
-    assert lines["step"].endswith("the last one")
-    assert lines["exposed"].endswith("mean of the ranks")

@@ -40,16 +40,42 @@ assert (all_reduce(torch.ones(2), "avg", d.group.WORLD) == 1).all()
 """
 
 
+# Behind the collectives: three steps, of which the last is told.
+TRAINS = """
+import time
+from torch.nn.parallel import DistributedDataParallel
+model = DistributedDataParallel(torch.nn.Linear(400, 400, bias=False))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    began = time.perf_counter()
+    time.sleep(0.001)  # computes
+    model(torch.ones(1, 400)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if d.get_rank() == 0:
+        print(f"took {time.perf_counter() - began!r}")
+"""
+
+
 @pytest.mark.slow
-def test_collectives_are_right_and_take_what_is_predicted(tmp_path):
+def test_collectives_and_steps_with_data_are_right_and_take_what_is_predicted(tmp_path, capfd):
+    """One program, since each of its processes imports torch, which takes most of the time."""
     pytest.importorskip("torch")
     path, out = tmp_path / "prog.py", tmp_path / "out.json"
-    path.write_text(PROGRAM)
+    path.write_text(PROGRAM + TRAINS)
     assert main(["emulate", "-n", "2", "--topology", STAR, "--json", str(out), "--", "python", str(path)]) == 0
-    rows = json.loads(out.read_text())["results"]
-    row = next(one for one in rows if one["size_B"] == 1 << 20)
+    printed, found = capfd.readouterr().out, json.loads(out.read_text())
+    row = next(one for one in found["results"] if one["size_B"] == 1 << 20)
     assert row["algorithm"] == "ring_all_reduce"
     assert row["time_s"] == pytest.approx(cs.predict("ring_all_reduce", STAR, "1MiB", n_ranks=2).time, rel=1e-9)
+    took = [float(line.split()[1]) for line in printed.splitlines() if line.startswith("took")]
+    (row,) = [one for one in found["results"] if one["operation"] == "all_reduce" and one["size_B"] == 640000]
+    assert found["step_s"] == pytest.approx(took[2], rel=1e-9)
+    assert found["exposed_s"] == pytest.approx(took[2] - 0.001, rel=1e-9)
+    assert row["exposed_s"] == pytest.approx(found["exposed_s"], rel=1e-9)
+    lines = dict(line.split(None, 1) for line in printed.splitlines() if line.startswith(("step", "exposed")))
+    assert lines["step"].endswith("the last one")
+    assert lines["exposed"].endswith("mean of the ranks")
 
 
 OVERLAPPING = """
