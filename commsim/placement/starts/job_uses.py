@@ -28,7 +28,8 @@ def job_uses(cluster: Cluster, jobs: Sequence[PeriodicJob], seed: int = 0) -> ND
     uses), in each of their groups; or those of messages. A job whose phases have different groups puts on each link the
     mean of those that leave a machine, weighted by bytes.
     """
-    number: dict[tuple[object, ...], int] = {}  # jobs that stay in several candidates are looked at once
+    # jobs that stay in several candidates are looked at once: demand has routes of its own for each
+    number: dict[tuple[object, ...], int] = {}
     at = [number.setdefault((job.placement, *((job.phases, job.n_gpus) if job.is_demand else ())), len(number))
           for job in jobs]  # fmt: skip
     first = dict(zip(reversed(at), reversed(jobs), strict=True))
