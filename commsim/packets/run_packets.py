@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.jit import expected_work
+from commsim.core.jit import Kernel, expected_work
 from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
 from commsim.core.result import Result
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 MANY = 1 << 18  # messages, whose tables take tens of megabytes
+SUMS = "switch_model.replay:compile_sums"
 MOST_RULES = 256  # that a flow's row can number
 
 
@@ -220,6 +221,8 @@ def run_beside(
         stops.append(Look(watch, network.n_links, laid.ways))
     starts = np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)])
     sums = ValuePasses(tables.jobs, jobs, tensors, how.seed) if jobs and values else None
+    if sums is not None:
+        Kernel.needed_soon = SUMS
     with expected_work(steps_of(plan, sizes, jobs, how), first=True):
         tables, cpu = run_fabric(laid, tables, stops, starts, None if sums is None else sums.take)
     if watch is not None and np.isfinite(watch.next):

@@ -42,13 +42,17 @@ def start_beside(function: FunctionType, signature: Any) -> None:
     signature : tuple of Type
         Types of its arguments.
     """
-    if _helpers or not (Kernel.needed_soon or len(from_end(function)) >= MANY) or not _has_room():
+    if _helpers:
+        return
+    needed, is_large = Kernel.needed_soon, len(from_end(function)) >= MANY
+    if not (needed or is_large) or not _has_room():
         return
     with contextlib.suppress(Exception):  # types that cannot be pickled, or no process: this one compiles all
-        if Kernel.needed_soon:
-            _start(Kernel.needed_soon, compile_needed.__name__, Kernel.needed_soon)
+        if is_large:
+            _start(function, compile_from_end.__name__, (function.__module__, function.__qualname__, signature, needed))
+            Kernel.needed_soon = ""  # which that process compiles, too
         else:
-            _start(function, compile_from_end.__name__, (function.__module__, function.__qualname__, signature))
+            _start(needed, compile_needed.__name__, needed)
 
 
 def _start(what: FunctionType | str, name: str, content: Any) -> None:
@@ -97,8 +101,8 @@ def from_end(function: FunctionType) -> list[FunctionType]:
 
 
 def compile_from_end() -> None:
-    """Compile what another process asks for on standard input, until that one ends."""
-    module, name, signature = _received()
+    """Compile what another process asks for on standard input, and then what it calls soon, until that one ends."""
+    module, name, signature, needed = _received()
     function = vars(import_module(module))[name].py_func
     _helpers[function] = None  # so that this process starts none
     known = dict(_types_within(function.__code__.co_varnames, signature))
@@ -109,12 +113,18 @@ def compile_from_end() -> None:
         if hasattr(kernel, "linked") and None not in kinds:
             with contextlib.suppress(Exception):  # it is called with other types than these
                 kernel.linked.compile(tuple(kinds))
+    if needed:
+        _call(needed)
 
 
 def compile_needed() -> None:
     """Call the function that another process names on standard input, which compiles what that one needs soon."""
     place = _received()
     _helpers[place] = None  # so that this process starts none
+    _call(place)
+
+
+def _call(place: str) -> None:
     module, _, name = place.partition(":")
     vars(import_module(module))[name]()
 

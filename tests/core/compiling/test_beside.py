@@ -54,6 +54,9 @@ KERNELS = """
     def before(x: float) -> float:
         return x + 1.0
 
+    def compile_before() -> None:
+        before(1.0)
+
     def compile_whole() -> None:
         whole(Tables(np.array([(1.0,)], [("x", float)]), Inner(np.array([3.0]))), 1)
 """
@@ -106,6 +109,22 @@ def test_the_first_process_reads_what_the_second_has_compiled(kernels, monkeypat
     assert kernels.whole(tables(kernels), 2) == 1.5 + 9.0
     assert asked == [("whole", False), ("first", True), ("last", True)]  # which has `of_row` within it
     assert not beside._helpers
+
+
+def test_a_second_process_that_is_done_with_a_large_kernel_compiles_what_comes_after(kernels, monkeypatch):
+    """`switch simulate` compiled what checks its sums, a second of work, while the second process had nothing to do."""
+    wait = beside.start_beside
+
+    def start_and_wait(function, signature):
+        wait(function, signature)
+        assert beside._helpers[function].wait(timeout=300) == 0
+
+    monkeypatch.setattr(beside, "start_beside", start_and_wait)
+    monkeypatch.setattr(beside.Kernel, "needed_soon", "kernels_beside.kernels:compile_before")
+    kernels.whole(tables(kernels), 2)
+    assert beside.Kernel.needed_soon == ""
+    assert kernels.before(1.0) == 2.0
+    assert sum(kernels.before.compiled.stats.cache_hits.values()) == 1
 
 
 def test_a_second_process_compiles_an_engine_while_the_first_compiles_what_comes_before(kernels, monkeypatch):
