@@ -145,6 +145,16 @@ def test_a_build_by_hand_has_no_dead_link(tmp_path, monkeypatch, address):
     assert "tutorial" in made.read_text(encoding="utf-8")
 
 
+def test_lines_of_the_readme_that_the_release_runs_read_files_that_the_wheel_brings():
+    module = runpy.run_path(str(ROOT / "packaging" / "check_wheel.py"))
+    lines = [one for one in module["readme_lines"]() if not any(part in one for part in module["LEFT_OUT"])]
+    read = {
+        name for line in lines for name in re.findall(r"(?<!-o )(?<!--json )(?<=[ ])[\w/.-]+\.(?:toml|json|py)\b", line)
+    }
+    assert read
+    assert not [name for name in read if not (ROOT / name).is_file() or not name.startswith("examples/")]
+
+
 def test_workflows_name_what_is_there():
     text = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml"))
     assert all((ROOT / name).is_file() for name in re.findall(r"python (packaging/\w+\.py)", text))
