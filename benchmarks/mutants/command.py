@@ -3,8 +3,9 @@
 python -m benchmarks.mutants [AREA ...] [--times 13] [--seed 1] [--seconds 1800] [--json FILE]
 
 Each mutation is made in a copy of the tree. First the tests that mention the changed file run, then those of the area,
-until one fails; tests marked ``slow`` are left out. Compiled kernels are copied too, so that only changed ones are
-compiled. It ends with 1 if a mutation survived: then a test is missing, or the change has no effect.
+and then those of both that are marked ``slow``, as far as ``--seconds`` go, until one fails. Compiled kernels are
+copied too, so that only changed ones are compiled. It ends with 1 if a mutation survived: then a test is missing, or
+the change has no effect.
 """
 
 from __future__ import annotations

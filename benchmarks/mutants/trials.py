@@ -20,6 +20,8 @@ from .mutations import Mutation, mutations
 
 COPIED = (*SHIPPED, "benchmarks", "tests", "docs", "examples")
 NO_TEST = 5  # pytest's exit status when it has collected none
+# Of tests that pytest leaves out by itself those that are tried where no other one fails.
+SLOW = "slow and not deep and not mpi and not needs_kernel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def copied_tree() -> Iterator[Path]:
 
 
 def tried(folder: Path, name: str, mutation: Mutation, seconds: float) -> Trial:
-    """Run the tests that mention the mutated file, then all of its area, in a copy of the tree; restore the file.
+    """Run the tests that mention the mutated file, all of its area, and then slow ones, in a copy; restore the file.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ def tried(folder: Path, name: str, mutation: Mutation, seconds: float) -> Trial:
     mutation : Mutation
         What to change.
     seconds : float
-        Duration of each of the two runs, at most.
+        Duration of each of the three runs, at most.
     """
     path = folder / mutation.path
     text = path.read_bytes()
@@ -123,11 +125,11 @@ def tried(folder: Path, name: str, mutation: Mutation, seconds: float) -> Trial:
     path.write_bytes(mutation.apply(text))
     try:
         near, area = _tests(folder, AREAS[name], mutation.path)
-        for tests in (near, area):
+        for tests, marked in ((near, ""), (area, ""), ([*near, *area], SLOW)):
             if not tests:
                 continue
-            status, last = _tested(folder, tests, seconds)
-            if status not in (0, NO_TEST):
+            status, last = _tested(folder, tests, seconds, marked)
+            if status not in (0, NO_TEST) and not (marked and status < 0):  # slow tests may take longer than there is
                 return Trial(name, shown, "too long" if status < 0 else "killed", last)
     finally:
         path.write_bytes(text)
@@ -150,10 +152,10 @@ def _tests(folder: Path, area: Area, path: Path) -> tuple[list[str], list[str]]:
     return near, [*rest, *(f"--ignore={one}" for one in area.without if one.startswith("tests"))]
 
 
-def _tested(folder: Path, tests: Sequence[str], seconds: float) -> tuple[int, str]:
+def _tested(folder: Path, tests: Sequence[str], seconds: float, marked: str = "") -> tuple[int, str]:
     """Run tests until the first failure; the exit status, and the line that says which failed."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header",
-               "-p", "benchmarks.mutants.time_limit", *tests]  # fmt: skip
+               "-p", "benchmarks.mutants.time_limit", *(["-m", marked] if marked else []), *tests]  # fmt: skip
     env = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "kernels"),
                         "PYTHONHASHSEED": "0",
                         "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)}  # fmt: skip

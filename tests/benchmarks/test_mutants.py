@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.mutants.trials import AREAS, ROOT
+from benchmarks.mutants import trials
+from benchmarks.mutants.trials import AREAS, ROOT, SLOW, drawn, tried
 
 
 @pytest.mark.parametrize("name", AREAS)
@@ -10,3 +11,25 @@ def test_all_code_and_tests_of_an_area_are_there(name):
     area = AREAS[name]
     assert any(any(ROOT.glob(pattern)) for pattern in area.code)
     assert all((ROOT / path).exists() for path in (*area.tests, *area.without))
+
+
+@pytest.mark.parametrize(
+    ("ends", "outcome"),
+    [((0, 0, 1), "killed"), ((0, 0, -9), "survived"), ((0, 0, 5), "survived"), ((0, -9), "too long")],
+)
+def test_slow_tests_are_tried_where_no_other_fails_as_far_as_the_time_goes(tmp_path, monkeypatch, ends, outcome):
+    (mutation,) = drawn(AREAS["sweep"], 1, "1")
+    copy = tmp_path / mutation.path
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes((ROOT / mutation.path).read_bytes())
+    left, marks = iter(ends), []
+
+    def run(folder, tests, seconds, marked):
+        marks.append(marked)
+        return next(left), ""
+
+    monkeypatch.setattr(trials, "_tests", lambda *_: (["tests/near"], ["tests/area"]))
+    monkeypatch.setattr(trials, "_tested", run)
+    assert tried(tmp_path, "sweep", mutation, 9.0).outcome == outcome
+    assert marks == ["", "", SLOW][: len(ends)]
+    assert copy.read_bytes() == (ROOT / mutation.path).read_bytes()
