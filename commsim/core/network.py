@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.names.numbered_names import NumberedNames, wrong_name
+from commsim.core.names.numbered_names import NumberedNames, PickedNames, wrong_name
 from commsim.core.names.numbered_names import node_names as node_names
 
 from .cost import MessageProtocol
@@ -194,7 +194,7 @@ class Network(Value):
     def __post_init__(self) -> None:
         n, m = len(self.nodes), np.size(self.src)
         put: Any = object.__setattr__
-        put(self, "nodes", self.nodes if isinstance(self.nodes, NumberedNames) else tuple(self.nodes))
+        put(self, "nodes", self.nodes if isinstance(self.nodes, NumberedNames | PickedNames) else tuple(self.nodes))
         for field in ("src", "dst", "metric"):
             put(self, field, freeze(getattr(self, field), np.int32, (m,), f"{self.name}: {field}"))
         for field in ("bandwidth", "latency", "buffer", "loss"):

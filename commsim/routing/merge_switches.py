@@ -16,10 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.names.numbered_names import picked_names
 from commsim.core.network import Network
 from commsim.core.network_queries import fabric_switches
 
 from .link_rows import MANY, mixed
+
+# Different values up to which looking for one after the other takes less time than sorting all.
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,8 +67,8 @@ def merge_switches(network: Network) -> MergedSwitches:
     kind = np.zeros(network.n_links, np.int64)
     for column in (network.bandwidth, network.latency, network.buffer, network.loss, network.metric):
         if (column != column[:1]).any():  # one column after the other: sorting rows takes ten times as long
-            which = np.unique(column, return_inverse=True)[1]
-            kind = np.unique(kind * (which.max() + 1) + which, return_inverse=True)[1]
+            which = _ranked(column)
+            kind = _ranked(kind * (which.max() + 1) + which)
     node = switch_classes(network, kind)
     n = int(node.max(initial=-1)) + 1
     ends = node[network.src].astype(np.int64) * n + node[network.dst]
@@ -79,7 +83,7 @@ def merge_switches(network: Network) -> MergedSwitches:
     merged = dataclasses.replace(
         network,
         name=f"{network.name}, merged",
-        nodes=tuple(map(network.nodes.__getitem__, member.tolist())),
+        nodes=picked_names(network.nodes, member),
         **{name: getattr(network, name)[member]
            for name in ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine",
                         "message_engines", "coordinates")},
@@ -88,6 +92,17 @@ def merge_switches(network: Network) -> MergedSwitches:
         **{name: getattr(network, name)[first] for name in ("latency", "buffer", "loss", "metric")},
     )  # fmt: skip
     return MergedSwitches(merged, node, place[link.ravel()].astype(np.int32), n_members)
+
+
+def _ranked(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the place of each value among the different ones in rising order: those of links are few, as a rule."""
+    found, left = list[Any](), values
+    while len(left) and len(found) < _FEW:
+        found.append(left[0])
+        left = left[left != left[0]]
+    if len(left):
+        return np.unique(values, return_inverse=True)[1].ravel()
+    return np.searchsorted(np.sort(found), values)
 
 
 def switch_classes(network: Network, kind: NDArray[np.integer[Any]]) -> NDArray[np.int32]:

@@ -7,6 +7,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 DIGITS = frozenset("0123456789")
 # Names are all written out once one in so many was read: one by one they take twenty times as long.
 PART_READ = 16
@@ -109,6 +112,53 @@ class NumberedNames(Sequence[str]):
         return self._all
 
 
+class PickedNames(Sequence[str]):
+    """Some of numbered names, which are written when they are read, as those are.
+
+    Parameters
+    ----------
+    names : NumberedNames
+        All of them.
+    places : int[n]
+        Places of those that are picked, in rising order.
+    """
+
+    __slots__ = ("names", "places")
+
+    def __init__(self, names: NumberedNames, places: NDArray[np.integer[Any]]) -> None:
+        self.names, self.places = names, places
+
+    @property
+    def differ(self) -> bool:
+        """Whether it is plain that all are different and printable."""
+        return self.names.differ
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        if isinstance(at, slice):
+            return tuple(self.names[i] for i in self.places[at].tolist())
+        return self.names[int(self.places[at])]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def picked_names(names: Sequence[str], places: NDArray[np.integer[Any]]) -> Sequence[str]:
+    """Return the names at some places in rising order; of numbered names, which may be many, none is written."""
+    if isinstance(names, NumberedNames):
+        return PickedNames(names, places)
+    return tuple(map(names.__getitem__, places.tolist()))
+
+
 def node_names(**counts: int) -> Sequence[str]:
     """Names ``h0, h1, …, leaf0, …`` from ``node_names(h=16, leaf=4)``, in that order; a tuple of up to MANY_NAMES."""
     if sum(counts.values()) > MANY_NAMES:
@@ -118,7 +168,7 @@ def node_names(**counts: int) -> Sequence[str]:
 
 def wrong_name(names: Sequence[Any]) -> str:
     """Say which name is no printable text of some length, or stands there twice; nothing where all are good."""
-    if isinstance(names, NumberedNames) and names.differ:
+    if isinstance(names, NumberedNames | PickedNames) and names.differ:
         return ""
     for name in names:
         if not isinstance(name, str) or not name or not name.isprintable():

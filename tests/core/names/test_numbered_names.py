@@ -1,12 +1,13 @@
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.names import numbered_names
-from commsim.core.names.numbered_names import NumberedNames
+from commsim.core.names.numbered_names import NumberedNames, picked_names
 from commsim.core.network import Network, kinds, node_names
 from topologies.rail_optimized import rail_optimized
 
@@ -30,6 +31,27 @@ def test_they_are_the_names_one_by_one(runs):
         assert len(set(slow)) == len(slow)
     with pytest.raises(IndexError):
         names[len(slow)]
+
+
+@given(data=st.data(), runs=st.lists(st.tuples(PREFIXES, st.integers(0, 12), SUFFIXES.map(tuple)), max_size=3))
+def test_picked_names_are_those_at_their_places(data, runs):
+    names = NumberedNames(runs)
+    places = sorted(data.draw(st.sets(st.integers(0, max(len(names) - 1, 0)), max_size=len(names))))
+    slow = tuple(tuple(names)[i] for i in places)
+    picked = picked_names(names, np.array(places, np.int64))
+    assert (len(picked), picked[1:3], *picked) == (len(slow), slow[1:3], *slow)
+    assert [picked[i] for i in range(-len(slow), len(slow))] == [*slow, *slow]
+    assert picked == slow == picked_names(tuple(names), np.array(places, np.int64))
+    assert hash(picked) == hash(slow)
+    assert pickle.loads(pickle.dumps(picked)) == slow
+    assert picked.differ == names.differ
+
+
+def test_a_network_does_not_write_picked_names():
+    names = NumberedNames([("h", 200_000, ("",))])
+    network = Network("picked", picked_names(names, np.arange(0, 200_000, 100)), kinds(2000, 0), [0], [1], 1.0, 0.0)
+    assert names._all is None
+    assert network.nodes[1999] == "h199900"
 
 
 def test_a_name_that_reads_two_ways_is_compared():
