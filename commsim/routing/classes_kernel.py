@@ -1,4 +1,4 @@
-"""Kernel that hashes the neighbourhoods of switches, of millions of links in one pass."""
+"""Kernels that tell classes apart, of millions of links in one pass: hashes of neighbourhoods, and numbers."""
 
 from __future__ import annotations
 
@@ -42,3 +42,32 @@ def add_neighbours(
             around[leaves] += _mixed(_mixed(way) + colour[dst[i]])
         if enters >= 0:
             around[enters] += _mixed(_mixed(way + one) + colour[src[i]])
+
+
+@kernel
+def number_colours(colour: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give numbers to colours, in the order in which they first occur.
+
+    Returns
+    -------
+    number : int32[n], first : int32[n_colours]
+        Number of each colour, and where each first occurs.
+    """
+    n = colour.shape[0]
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, np.int32)
+    number = np.empty(n, np.int32)
+    first = np.empty(n, np.int32)
+    m = 0
+    for i in range(n):
+        at = np.int64(colour[i] & np.uint64(size - 1))
+        while table[at] >= 0 and colour[first[table[at]]] != colour[i]:
+            at = (at + 1) & (size - 1)
+        if table[at] < 0:
+            table[at] = m
+            first[m] = i
+            m += 1
+        number[i] = table[at]
+    return number, first[:m].copy()

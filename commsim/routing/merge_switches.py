@@ -22,9 +22,6 @@ from commsim.core.network_queries import fabric_switches
 
 from .link_rows import MANY, mixed
 
-# Different values up to which looking for one after the other takes less time than sorting all.
-_FEW = 16
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedSwitches:
@@ -65,21 +62,21 @@ def merge_switches(network: Network) -> MergedSwitches:
     (:func:`commsim.routing.fabric_forest.fabric_forest`); a sprayed route then is one path of bundles.
     """
     kind = np.zeros(network.n_links, np.int64)
-    for column in (network.bandwidth, network.latency, network.buffer, network.loss, network.metric):
+    differing = []
+    for name in ("bandwidth", "latency", "buffer", "loss", "metric"):
+        column = getattr(network, name)
         if (column != column[:1]).any():  # one column after the other: sorting rows takes ten times as long
-            which = _ranked(column)
-            kind = _ranked(kind * (which.max() + 1) + which)
+            which = _numbered_alike(column)[0]
+            kind = _numbered_alike(kind * (np.int64(which.max()) + 1) + which)[0].astype(np.int64)
+            differing.append(name)
     node = switch_classes(network, kind)
-    n = int(node.max(initial=-1)) + 1
-    ends = node[network.src].astype(np.int64) * n + node[network.dst]
-    # parallel links of different numbers between two classes stay different bundles
-    _, first, link, n_members = np.unique(
-        ends * (kind.max(initial=0) + 1) + kind, return_index=True, return_inverse=True, return_counts=True
-    )
-    order = np.argsort(first)  # bundles in the order of their first links, so that cables stay cables
-    place = np.argsort(order)
+    ends = node[network.src].astype(np.int64) * (int(node.max(initial=-1)) + 1) + node[network.dst]
+    # parallel links of different numbers between two classes stay different bundles; bundles are in the order of their
+    # first links, so that cables stay cables
+    link, first = _numbered_alike(ends * (kind.max(initial=0) + 1) + kind)
+    del ends, kind
+    n_members = np.bincount(link, minlength=len(first))
     member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes are in their order
-    first, n_members = first[order], n_members[order]
     merged = dataclasses.replace(
         network,
         name=f"{network.name}, merged",
@@ -87,22 +84,30 @@ def merge_switches(network: Network) -> MergedSwitches:
         **{name: getattr(network, name)[member]
            for name in ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine",
                         "message_engines", "coordinates")},
-        src=node[network.src[first]], dst=node[network.dst[first]],
-        bandwidth=network.bandwidth[first] * n_members,
-        **{name: getattr(network, name)[first] for name in ("latency", "buffer", "loss", "metric")},
+        src=_kept(node[network.src[first]]), dst=_kept(node[network.dst[first]]),
+        bandwidth=_kept(network.bandwidth[first] * n_members),
+        **{name: _kept(getattr(network, name)[first]) if name in differing else getattr(network, name)[:1]
+           for name in ("latency", "buffer", "loss", "metric")},
     )  # fmt: skip
-    return MergedSwitches(merged, node, place[link.ravel()].astype(np.int32), n_members)
+    return MergedSwitches(merged, node, link, n_members)
 
 
-def _ranked(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the place of each value among the different ones in rising order: those of links are few, as a rule."""
-    found, left = list[Any](), values
-    while len(left) and len(found) < _FEW:
-        found.append(left[0])
-        left = left[left != left[0]]
-    if len(left):
-        return np.unique(values, return_inverse=True)[1].ravel()
-    return np.searchsorted(np.sort(found), values)
+def _kept(column: NDArray[Any]) -> Any:
+    """Return a new column such that a network keeps it without a copy."""
+    column.setflags(write=False)
+    return column
+
+
+def _numbered_alike(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give numbers to values, in the order in which they first occur, and return where they do."""
+    if len(values) >= MANY:
+        from .classes_kernel import number_colours
+
+        words = values if values.itemsize == 8 else values.astype(np.int64)
+        return number_colours(mixed(words.view(np.uint64)))
+    _, first, which = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return np.argsort(order)[which.ravel()].astype(np.int32), first[order].astype(np.int32)
 
 
 def switch_classes(network: Network, kind: NDArray[np.integer[Any]]) -> NDArray[np.int32]:

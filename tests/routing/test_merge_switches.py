@@ -36,6 +36,14 @@ def test_one_pass_over_many_links_finds_the_same_classes(spec, monkeypatch):
         slow = switch_classes(network, kinds)
         monkeypatch.setattr(merging, "MANY", 0)
         assert np.array_equal(switch_classes(network, kinds), slow)
+    rates = network.bandwidth * (1 + kind)
+    merged = []
+    for many in (network.n_links + 1, 0):
+        monkeypatch.setattr(merging, "MANY", many)
+        merged.append(merge_switches(dataclasses.replace(network, bandwidth=rates)))
+    assert merged[0].network == merged[1].network
+    for column in ("node", "link", "n_members"):
+        assert getattr(merged[0], column).tolist() == getattr(merged[1], column).tolist()
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def are_few(pattern: Pattern, n_classes: int, n: int) -> bool:
 
 def colours_are_few(pattern: Pattern, colour: NDArray[np.uint64]) -> bool:
     """Whether things of these colours fall into classes that are few enough."""
-    from .symmetry_kernel import number_colours
+    from commsim.routing.classes_kernel import number_colours
 
     return are_few(pattern, len(number_colours(colour)[1]), len(colour))
 
@@ -54,7 +54,7 @@ def colour_participants(pattern: Pattern) -> NDArray[np.uint64]:
 
 def _carried(pattern: Pattern) -> NDArray[np.int32]:
     """Give a number to what each transfer does, to how many chunks."""
-    from .symmetry_kernel import number_colours
+    from commsim.routing.classes_kernel import number_colours
 
     kind = pattern.transfers["op"].astype(np.int64) << 32 | pattern.transfers["count"]
     return number_colours(kind.astype(np.uint64))[0]
@@ -62,7 +62,7 @@ def _carried(pattern: Pattern) -> NDArray[np.int32]:
 
 def colour_connections(full: Full) -> NDArray[np.uint64]:
     """Colour connections by what they are, and by what they carry."""
-    from .symmetry_kernel import number_colours
+    from commsim.routing.classes_kernel import number_colours
 
     pattern, connection, n = full.pattern, full.connection, len(full.connection)
     port = (full.flow["port"] - full.flow["begin"]).reshape(2, n)
@@ -86,7 +86,9 @@ def colour_connections(full: Full) -> NDArray[np.uint64]:
 
 def refined(full: Full, colour: NDArray[np.uint64]) -> Quotient | None:
     """Tell connections apart until their classes say what they wait for; None where these are too many."""
-    from .symmetry_kernel import number_colours, refine_connections
+    from commsim.routing.classes_kernel import number_colours
+
+    from .symmetry_kernel import refine_connections
 
     pattern, n_before, n_classes = full.pattern, -1, 0
     assert pattern.waits is not None
@@ -225,7 +227,9 @@ def quotient(full: Full, colour: NDArray[np.uint64]) -> Quotient:
     colour : uint64[n_connections]
         Equal only where connections and what their transfers wait for are equal.
     """
-    from .symmetry_kernel import colour_flows, colour_resources, number_colours
+    from commsim.routing.classes_kernel import number_colours
+
+    from .symmetry_kernel import colour_flows, colour_resources
 
     of_connection, lead = number_colours(colour)
     flow_class = np.concatenate((of_connection, of_connection + np.int32(len(lead))))
@@ -275,7 +279,7 @@ def _variants(
     key: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:  # fmt: skip
     """List what members use of each flow whose members differ: rows by flow of rows of links; and the users."""
-    from .symmetry_kernel import number_colours
+    from commsim.routing.classes_kernel import number_colours
 
     number, example = number_colours(flow_colour)
     of_class = flow_class[example]

@@ -227,7 +227,7 @@ class SymmetricPlan:
         broken : int64[n_variants]
             Same as in :class:`commsim.engine.flow_state.FlowState`.
         """
-        from .symmetry_kernel import number_colours
+        from commsim.routing.classes_kernel import number_colours
 
         # times differ from size to size; what is alike differs less
         alike = number_colours(np.append(broken, 0).astype(np.uint64))[0]

@@ -52,35 +52,6 @@ def refine_connections(
     return around
 
 
-@kernel
-def number_colours(colour: Whole) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give numbers to colours, in the order in which they first occur.
-
-    Returns
-    -------
-    number : int32[n], first : int32[n_colours]
-        Number of each colour, and where each first occurs.
-    """
-    n = colour.shape[0]
-    size = 16
-    while size < 2 * n:
-        size *= 2
-    table = np.full(size, -1, np.int32)
-    number = np.empty(n, np.int32)
-    first = np.empty(n, np.int32)
-    m = 0
-    for i in range(n):
-        at = np.int64(colour[i] & np.uint64(size - 1))
-        while table[at] >= 0 and colour[first[table[at]]] != colour[i]:
-            at = (at + 1) & (size - 1)
-        if table[at] < 0:
-            table[at] = m
-            first[m] = i
-            m += 1
-        number[i] = table[at]
-    return number, first[:m].copy()
-
-
 @njit_norefcount
 def _part_of_link(flow: Row, e: int) -> int:
     """Return the part of a flow's links that a link is in: 0 before the data's, 1 of the data, 2 from the port on."""

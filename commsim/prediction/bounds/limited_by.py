@@ -146,11 +146,13 @@ def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
 
 def _by_kind(network: Network, busy: NDArray[np.float64]) -> dict[str, float]:
     """Return the share of the time of the busiest link of each kind; links of the same kinds of ends are one kind."""
-    of_ends = network.kind.astype(np.int64) * 64 + np.minimum(tiers(network), 31) + 1
+    of_ends = network.kind.astype(np.int32) * 64 + np.minimum(tiers(network), 31).astype(np.int32) + 1
     machines = network.machine[network.src], network.machine[network.dst]
     inside = (machines[0] >= 0) & (machines[0] == machines[1])
-    n = int(of_ends.max(initial=0)) + 1
-    key = (of_ends[network.src] * n + of_ends[network.dst]) * 4 + 2 * inside + (network.metric == NVLINK_METRIC)
+    n = of_ends.max(initial=0) + 1
+    key = (
+        (of_ends[network.src] * n + of_ends[network.dst]) * 4 + np.int32(2) * inside + (network.metric == NVLINK_METRIC)
+    )
     limits: dict[str, float] = {}
     for one in np.flatnonzero(np.bincount(key)):  # kinds are few, so that sorting links would take longer
         links = np.flatnonzero(key == one)[::-1]

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from commsim.engine.flow_state import FLOW_ROW
-from commsim.engine.symmetry.symmetry_kernel import colour_flows, number_colours, refine_connections
+from commsim.engine.symmetry.symmetry_kernel import colour_flows, refine_connections
+from commsim.routing.classes_kernel import number_colours
 
 
 @given(colours=st.lists(st.integers(0, 5)))
