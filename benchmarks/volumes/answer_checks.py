@@ -24,7 +24,7 @@ SLACK = 1e-9
 # Characters that a word of an error has at most: what it quotes of a user's text is cut.
 LONGEST_WORD = 300
 # Processes of Python's own, which end with the one that began them.
-_HELPERS = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver)")
+_HELPERS = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver)|commsim\.core\.compiling\.beside import")
 _WRONG_TEXT = re.compile(r"(?<![\w.-])-?(?:nan|inf)(?![\w-])")
 _NOT_NEGATIVE = re.compile(r"(?:^|_)(?:time|bytes|size|algbw|busbw|packets|drops|resent|bound)(?:_s|_us|_ms|_B|_Bps)?$")
 _ERROR = re.compile(r"commsim( [\w-]+)*: error: .")
@@ -139,7 +139,8 @@ def leftovers(before: set[str], words: Sequence[str], running: Collection[str] =
 def children() -> list[str]:
     """Return the numbers of processes that this one began and that have not ended.
 
-    The tracker of resources and the server that forks workers of sweeps, which end with this one, are not among them.
+    The tracker of resources, the server that forks workers of sweeps and what compiles kernels beside this process are
+    not among them: they end with it.
     """
     listed = Path(f"/proc/self/task/{os.getpid()}/children")
     commands = [(one, _command(one)) for one in (listed.read_text("ascii").split() if listed.exists() else ())]

@@ -22,6 +22,8 @@ from benchmarks.volumes.tallies import Tally
 from benchmarks.volumes.trials import in_processes
 from benchmarks.volumes.verb_relations import compared, drawn_template, written
 from commsim.cli.verbs import commands_of, listed_verbs
+from commsim.core.compiling import beside
+from commsim.core.compiling.beside import COMMAND
 
 
 def spin(_number):
@@ -165,6 +167,19 @@ def test_how_a_command_ends_is_checked(code, out, err, wrong):
 
 TABLE = "collective  size(B)  time(us)  algbw(GB/s)\n      ring     1024     12.35        1.000\n"
 ROW = {"size_B": 1024, "time_s": 12.345e-6}
+
+
+@pytest.mark.parametrize(
+    ("code", "is_left"),
+    [
+        ("import time; time.sleep(60)", True),
+        (COMMAND.format(path=["x"], module=beside.__name__, name="compile_needed"), False),
+    ],
+)
+def test_a_process_that_compiles_beside_is_none_that_is_left(code, is_left):
+    with subprocess.Popen([sys.executable, "-c", "input()", code], stdin=subprocess.PIPE) as process:
+        assert (str(process.pid) in answer_checks.children()) == is_left
+        process.kill()
 
 
 @pytest.mark.parametrize(
