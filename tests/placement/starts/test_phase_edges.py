@@ -8,8 +8,8 @@ import pytest
 from commsim.core import jit
 from commsim.core.jit import Kernel
 from commsim.placement.starts import phase_edges
+from commsim.placement.starts.circle_kernel import OnCircle, cut, meetings, sum_until
 from commsim.placement.starts.circle_kernel import costs_of_meetings as costs
-from commsim.placement.starts.circle_kernel import cut, sum_until
 from commsim.placement.starts.circles import unify
 from commsim.placement.starts.link_scores import score_at, score_link, search
 from commsim.placement.starts.phase_edges import cut_circle, meet
@@ -221,3 +221,15 @@ def test_sums_of_a_step_function_are_read_off_as_numpy_interpolates() -> None:
         total = rng.random(n + 2)
         at = np.append(rng.random(50), times)
         assert [sum_until(time, times, total) for time in at] == np.interp(at, times, total).tolist()
+
+
+@pytest.mark.parametrize(("shift", "nearest"), [(12.0, [10.0, 20.0, 30.0]), (96.0, [10.0, 80.0, 90.0])])
+def test_of_too_many_meetings_those_nearest_to_the_start_are_tried_round_the_circle(shift, nearest):
+    circle = OnCircle(
+        100.0, np.array([100.0]), np.array([0, 1]), np.array([[0.0], [50.0], [1.0]]), np.array([shift]), np.zeros(9)
+    )
+    edges = np.array([10.0, 30.0, 70.0, 90.0])
+    found, is_all = meetings(circle, 0, edges, 3)
+    assert (found.tolist(), is_all) == ([shift, *nearest], False)
+    found, is_all = meetings(circle, 0, edges, 8)
+    assert (found.tolist(), is_all) == ([shift, *(10.0 * i for i in (1, 2, 3, 4, 6, 7, 8, 9))], True)
