@@ -1,17 +1,19 @@
 """Which way the flow engine computes, and what it says when a way does not apply."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from collectives.dense.all_to_all import direct_all_to_all
+from collectives.dense.all_to_all import direct_all_to_all, pairwise_all_to_all
 from collectives.dense.double_tree import double_tree_all_reduce
 from collectives.dense.halving_doubling import halving_doubling_all_reduce, recursive_doubling_all_reduce
 from collectives.dense.ring import ring_all_reduce
 from commsim.core import limits
 from commsim.core.errors import InputError
 from commsim.core.placement import place
+from commsim.core.schedule import Schedule
 from commsim.engine import flow_paths, job_connections
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS, FlowPaths
@@ -159,3 +161,11 @@ def test_another_hash_examines_the_schedule_no_second_time(monkeypatch: pytest.M
     monkeypatch.setattr(job_connections, "connections", None)
     for paths in (together, in_turn):
         paths.hashed_by(7).simulate(2**20)
+
+
+@pytest.mark.parametrize(("build", "n"), [(ring_all_reduce, 32), (pairwise_all_to_all, 256)])
+def test_connections_are_the_rows_unless_rounds_go_to_other_ranks(build: Callable[[int], Schedule], n: int) -> None:
+    """A ring's rounds send other chunks to the same neighbour; those of an exchange go to another rank each."""
+    network = star(16)
+    paths = FlowPaths(network, FlowJob(build(16), place(network, 16)))
+    assert (paths.n_connections, paths.n_rows) == (n, 32)
