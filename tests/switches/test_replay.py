@@ -12,7 +12,7 @@ from whole_log import replay
 
 from commsim.core.errors import InputError
 from switch_model.payload import Payload, drawn_payload, given_payload
-from switch_model.replay import ValuePass
+from switch_model.replay import ValuePass, _slack
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 from switch_model.system import System
@@ -283,3 +283,10 @@ def test_infinite_tensors_and_too_many_workers_for_exact_sums_are_refused() -> N
 def test_a_log_of_other_rows_is_refused() -> None:
     with pytest.raises(InputError, match="LOG_ROW"):
         replay(np.zeros(3), payload_of(WRAP, 0), WRAP, 1, 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 8])
+def test_sums_of_floats_may_be_off_by_one_rounding_for_each_addition(n: int) -> None:
+    workers = np.array([(2, 2 + n), (0, 1)], [("first", np.int64), ("end", np.int64)])
+    assert _slack(workers, 0) == (n - 1) * 2.0**-23
+    assert _slack(workers, 1) == pytest.approx((n - 1) * 2.0**-23 + 2.0**-8, rel=1e-2)
