@@ -18,7 +18,7 @@ the link, and the larger limit counts. Over several machines slices of Simple qu
 start, and chunks of LL128 wait there once, so that no loop differs from another. The larger limit counts also in a
 machine with LL from the first loop on: its lines of 16 bytes leave one by one, and those of all channels mix on the
 link. With this NVLinks need no efficiency: rings reach the rate that NCCL gives them. The rate of a channel that fits
-Hopper is 38 GB/s; ATLAHS measured 49 (send) and 37 (receive, reduce, send) for single primitives of a GH200.
+Hopper is 41 GB/s beside 3 us for each slice; ATLAHS measured 37 in all (receive, reduce, send) on a GH200.
 
 References
 ----------
@@ -37,17 +37,19 @@ from .gpu_costs import Plugin, Primitives
 
 ORDER = 2
 # The same for loops of Simple over several machines, where slices of a chunk and channels of a NIC follow each other so
-# closely that its queue is seldom empty. With slices, credits and NICs played one by one the way round and the slowest
-# link join about as the root of the sum of fourth powers (tests/nccl/test_ring_slices.py). A chunk of LL128 is one
-# message. With LL each step waits for the other channels' lines.
+# closely that its queue is seldom empty (tests/nccl/test_ring_slices.py plays it). A chunk of LL128 is one message. With
+# LL each step waits for the other channels' lines.
 ORDER_OF_SLICES = 4
 JOINED_ONCE = {"ll128": ORDER, "simple": ORDER_OF_SLICES}
-# A ring's rank does one primitive more than there are steps: it sends first and receives last.
-MORE_PRIMITIVES = 1
 # A hop of a tree by that of a ring: NCCL's own (1.25 and 1.9 us over NVLink, `src/graph/tuning.cc`).
 TREE_HOP = {"ll128": 1.25 / 1.9}
 # Operations whose rings are chains: a rank passes a chunk on once.
 CHAINS = ("broadcast", "reduce")
+# Time of a slice's bytes in a primitive of Simple, by that of one that receives, adds and passes on: to pass a copy on
+# and keep it writes twice. Medians of 1 MiB on a GH200, of the events that ATLAHS publishes (NPKit).
+ADDS, SENDS, RECEIVES, COPIES, ADDS_AND_COPIES = 1.0, 0.77, 0.78, 1.36, 1.60
+# Of a tree, whose chunks are added on the way up and copied on the way down.
+UP_AND_DOWN = (ADDS + COPIES) / 2
 # A tree sends up and down at once, with threads of its own for either way: it always has all 640 (a ring with LL or
 # Simple has fewer). With Simple halves; with LL and LL128 seven tenths go up, since to add is more work, and 192 are
 # left for the way down (src/device/all_reduce.h, runTreeSplit). While the first chunk of Simple is under way only one
@@ -144,15 +146,32 @@ def joint_limit(a: float, b: float, order: float = ORDER) -> float:
 
 
 def step_times(
-    ways: CallLinks, protocol: str, chunk: float, slices: int, hop: float, *, over_network: bool = False
+    ways: CallLinks, protocol: str, chunk: float, slices: int, hop: float, *, over_network: bool = False,
+    work: float = ADDS,
 ) -> tuple[float, float]:  # fmt: skip
     """Return what a step takes without contention: while nothing else is under way, and one after another."""
     p = ways.primitives
     if protocol != "simple":
         one = chunk / p.rate(protocol)
         return (joint_limit(one, hop) if protocol == "ll" and not over_network else one + hop), max(one, hop)
-    one = p.slice + chunk / slices / p.rate_simple
+    one = p.slice + work * chunk / slices / p.rate_simple
     return one + max(hop, (slices - 1) * one), slices * one
+
+
+def ring_work(call: NcclCall) -> tuple[float, float, float]:
+    """Return the work of a ring's first primitive, the mean of all that send, and the last one, which does not.
+
+    Out of place the first primitive of an all-gather or a broadcast also copies the own part.
+    """
+    others = call.n_ranks - 2
+    if call.protocol != "simple":
+        return 1.0, 1.0, 1.0
+    if call.operation == "all_reduce":
+        steps = SENDS + others * ADDS + ADDS_AND_COPIES + others * COPIES
+        return SENDS, steps / (2 * (call.n_ranks - 1)), RECEIVES
+    if call.operation in ("all_gather", "broadcast"):
+        return COPIES, COPIES, RECEIVES
+    return SENDS, (SENDS + others * ADDS) / (call.n_ranks - 1), ADDS
 
 
 def ring_time(ways: CallLinks, call: NcclCall) -> float:
@@ -187,9 +206,11 @@ def ring_time(ways: CallLinks, call: NcclCall) -> float:
 
 def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int, n_steps: int) -> tuple[float, float]:
     p, protocol = ways.primitives, call.protocol
-    first, later = step_times(ways, protocol, chunk, slices, ways.hop(protocol))
+    _, work, last = ring_work(call)
+    first, later = step_times(ways, protocol, chunk, slices, ways.hop(protocol), work=work)
     by_link = chunk * n / ways.inside(protocol)
-    more = MORE_PRIMITIVES * ((slices * p.slice if protocol == "simple" else 0.0) + chunk / p.rate(protocol))
+    cost = p.slice if protocol == "simple" else 0.0
+    more = slices * cost + last * chunk / p.rate(protocol)
     if ways.plugin is None:
         waited = max(first, by_link) if protocol == "ll" else joint_limit(first, by_link)
         return n_steps * waited + more, n_steps * max(later, by_link) + more
@@ -202,7 +223,7 @@ def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int,
     sharing = ways.sharing(n)  # channels whose messages follow each other
     turn = sharing * ways.plugin.post + ways.plugin.announced(protocol, wire, ways.nics_of(n), sharing)
     hop = ways.network_hop(protocol, chunk, n, crossing)
-    net_first, net_later = step_times(ways, protocol, chunk, slices, hop, over_network=True)
+    net_first, net_later = step_times(ways, protocol, chunk, slices, hop, over_network=True, work=work)
     # Where the CPU copies, the receiver's copy of the last slice of a step has nothing left to overlap with.
     net_first += chunk / slices * n / (ways.plugin.copy * ways.per_node)
     by_nic = chunk * n / ways.outside(protocol)
@@ -244,9 +265,9 @@ def tree_time(ways: CallLinks, call: NcclCall) -> float:
     part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
     per_node = call.n_ranks // call.n_nodes
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
-    cost = p.slice if protocol == "simple" else 0.0
+    cost, work = (p.slice, UP_AND_DOWN) if protocol == "simple" else (0.0, 1.0)
     one, later = (
-        chunk / (share * p.rate(protocol)) + cost for share in (SHARE_ALONE[protocol], SHARE_TOGETHER[protocol])
+        work * chunk / (share * p.rate(protocol)) + cost for share in (SHARE_ALONE[protocol], SHARE_TOGETHER[protocol])
     )
     by_link = chunk * n / ways.inside(protocol)
     inner = 2 * (per_node - 1)

@@ -29,7 +29,7 @@ from collectives.nccl.point_to_point import message, peer_channels, power_above,
 from collectives.nccl.rules import cut_call
 from collectives.nccl.trees import busiest_share, tree_depth
 
-from .call_times import CallLinks, joint_limit
+from .call_times import UP_AND_DOWN, CallLinks, joint_limit, ring_work
 from .gpu_costs import Primitives
 
 # Passes of a rank's own part: it is read from the switch, added, and written to all.
@@ -128,7 +128,7 @@ def nvls_time(ways: CallLinks, call: NcclCall, switch_rate: float) -> float:
     by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
     # The first chunks go up and then down: either way the busiest NIC carries half of what it does in a loop.
     one_way = by_nic * busiest_share(call.n_nodes) / 2 if is_tree else by_nic
-    filling = 2 * depth * (hop + joint_limit(chunk / p.rate_simple, one_way)) + loop.first
+    filling = 2 * depth * (hop + joint_limit(UP_AND_DOWN * chunk / p.rate_simple, one_way)) + loop.first
     return p.launch + filling + (loops - 1) * paced(call, loop.later, by_nic)
 
 
@@ -192,9 +192,10 @@ def pat_time(ways: CallLinks, call: NcclCall) -> float:
     p, part = ways.primitives, cut_call(call)[0]
     if ways.plugin is None:
         return p.launch
-    one = p.slice + (part.chunk if part.n_loops > 1 else part.last_chunk) / p.rate_simple
-    hops = math.ceil(math.log2(call.n_ranks)) * (ways.plugin.hop("simple") + one)
-    return p.launch + hops + one + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
+    chunk = (part.chunk if part.n_loops > 1 else part.last_chunk) / p.rate_simple
+    _, work, last = ring_work(call)
+    hops = math.ceil(math.log2(call.n_ranks)) * (ways.plugin.hop("simple") + p.slice + work * chunk)
+    return p.launch + hops + p.slice + last * chunk + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
 
 
 class ExchangeTime(NamedTuple):

@@ -9,7 +9,9 @@ import pytest
 from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
-from commsim.nccl.call_times import SHARE_ALONE, CallLinks, ring_time, step_times, tree_time
+from commsim.nccl.call_times import (
+    COPIES, RECEIVES, SHARE_ALONE, UP_AND_DOWN, CallLinks, ring_time, ring_work, step_times, tree_time,
+)  # fmt: skip
 from commsim.nccl.channel_search import REPORTED_LATENCY
 from commsim.nccl.choice import chosen_cell
 from commsim.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
@@ -95,7 +97,8 @@ def test_lines_of_ll_share_a_machine_s_links_evenly():
     n = [used_channels(call)[0] for call in (ll, simple)]
     bound = 7 * 16 * 1024 * 8 / GB
     assert ring_time(CallLinks(2 * n[0] * GB, rings), ll) == pytest.approx(8 / 7 * bound / n[0], rel=0.01)
-    assert ring_time(CallLinks(n[1] * GB, rings), simple) == pytest.approx((2**0.5 + 1 / 7) * bound / n[1], rel=0.01)
+    waited = math.hypot(COPIES, 1) + RECEIVES / 7
+    assert ring_time(CallLinks(n[1] * GB, rings), simple) == pytest.approx(waited * bound / n[1], rel=0.01)
 
 
 def test_collnet_direct_is_bounded_by_links_or_nics():
@@ -228,7 +231,7 @@ def test_lines_of_ll128_are_passed_on_as_they_come_and_chunks_of_simple_when_the
     chunk = 36_000 / (SHARE_ALONE["ll128"] * 10 * GB)  # of LL128 the chunk is smaller, and the others follow
     assert lines < 14 * US + 4 * alone["ll128"] < chunks
     assert lines > 14 * US + chunk / 2
-    assert chunks == pytest.approx(14 * (alone["simple"] + 1 * US), rel=0.01)
+    assert chunks == pytest.approx(14 * (UP_AND_DOWN * alone["simple"] + 1 * US), rel=0.01)
 
 
 def test_the_proxy_of_a_nic_posts_the_messages_of_its_channels_one_after_another():
@@ -254,12 +257,11 @@ def test_the_second_slice_of_a_chunk_hides_the_hop():
 def test_channels_wait_for_each_other_in_the_first_loop_only():
     # 24 channels, chunks of 2 MiB: a loop of 8 ranks has 24 x 16 MiB; alone, a channel takes 2/3 of the link's time.
     p = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 15 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
-    one, four = (
-        ring_time(CallLinks(240 * GB, p), NcclCall("all_reduce", n * 24 * 16 * MIB, 8, 1, "ring", "simple", 24))
-        for n in (1, 4)
-    )
-    by_link, alone = 14 * 48 * MIB / (240 * GB), 14 * 2 * MIB / (15 * GB)
-    a_primitive_more = 2 * MIB / (15 * GB)
+    calls = [NcclCall("all_reduce", n * 24 * 16 * MIB, 8, 1, "ring", "simple", 24) for n in (1, 4)]
+    one, four = (ring_time(CallLinks(240 * GB, p), call) for call in calls)
+    _, work, last = ring_work(calls[0])
+    by_link, alone = 14 * 48 * MIB / (240 * GB), 14 * work * 2 * MIB / (15 * GB)
+    a_primitive_more = last * 2 * MIB / (15 * GB)
     assert one == pytest.approx(math.hypot(by_link, alone) + a_primitive_more, rel=1e-3)
     assert four - one == pytest.approx(3 * (by_link + a_primitive_more), rel=1e-3)
 
