@@ -206,7 +206,7 @@ def ring_time(ways: CallLinks, call: NcclCall) -> float:
 
 def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int, n_steps: int) -> tuple[float, float]:
     p, protocol = ways.primitives, call.protocol
-    _, work, last = ring_work(call)
+    begins, work, last = ring_work(call)
     first, later = step_times(ways, protocol, chunk, slices, ways.hop(protocol), work=work)
     by_link = chunk * n / ways.inside(protocol)
     cost = p.slice if protocol == "simple" else 0.0
@@ -231,7 +231,10 @@ def _ring_loop(ways: CallLinks, call: NcclCall, n: int, chunk: int, slices: int,
     path = (n_steps - crossing) * first + crossing * (net_first + on_wire)
     on_link, slowest = n_steps * max(by_link, by_nic), n_steps * max(by_link, by_nic, turn)
     if protocol in JOINED_ONCE and ways.plugin.copy == float("inf"):  # all channels fill the slowest link
-        loop = max(joint_limit(path, on_link, JOINED_ONCE[protocol]), slowest) + more
+        gap = more / slices
+        if crossing == n_steps:  # a NIC serves its channels in turn, so that all of them begin a loop together
+            gap += cost + begins * chunk / slices / p.rate(protocol) + hop
+        loop = max(joint_limit(path + more, on_link + gap, JOINED_ONCE[protocol]), slowest + gap)
         return loop, loop
     # With flags among the data a chunk goes round in lines: by fast and slow hops, on links that other channels share.
     round_trip = (n_steps - crossing) * joint_limit(first, by_link) + crossing * joint_limit(net_first, by_nic)

@@ -145,6 +145,13 @@ def test_rings_over_machines_take_what_their_slices_take():
     assert errors.max() < 0.27
 
 
+def test_rings_of_one_gpu_a_machine_begin_each_loop_together():
+    """A NIC gives its channels equal shares, so that they end a loop together, and nothing is sent until the next."""
+    errors = np.abs(errors_of([(2, 1), (4, 1)], lambda _: 4, 3))
+    assert np.median(errors) < 0.03
+    assert errors.max() < 0.17
+
+
 def test_an_all_gather_takes_longer_than_a_reduce_scatter_where_its_copies_are_the_limit():
     """To pass a copy on and keep it writes twice, which channels of 12 GB/s do not notice."""
     for nic, at_least, at_most in ((24 * GB, 0.99, 1.03), (96 * GB, 1.2, 1.4)):
