@@ -6,7 +6,7 @@ Kinds of machines (:mod:`commsim.nccl.intervals`) and three ranges of sizes have
 that nothing was fitted on, measured over predicted time, the 10th and the 90th percentile, each operator with the
 same weight. The two are moved apart (or together) around their middle by the factor with which, of operators that are
 left out one after another, nearest to 80 % of the rows lie inside, and no end is beyond the prediction. A class with
-fewer than two operators or four tables takes the interval of all sizes of its kind, and a kind with as few has none.
+fewer than three operators or four tables takes the interval of all sizes of its kind, and a kind with as few has none.
 RCCL's constants were chosen on most of its tables, so that these count there. A cloud is the only operator of its
 transport: who is new there has another of its machines, so that each table of a cloud's transport counts as an
 operator.
@@ -39,7 +39,7 @@ from commsim.report.terminal import print_table
 # Any algorithm that sends over the network itself; exchanges have none.
 ANY = "ring"
 STATED, LOW, HIGH = 0.8, 0.1, 0.9
-LEAST_OPERATORS, LEAST_TABLES = 2, 4
+LEAST_OPERATORS, LEAST_TABLES = 3, 4
 # Factors that are tried, of the distance of the percentiles.
 STRETCHES = np.geomspace(0.3, 4.0, 60)
 # Tables that hops of networks were fitted on: with all of them at hand they are fitted again without each operator.
@@ -174,22 +174,24 @@ def of_every_kind(scores: Sequence[Score]) -> dict[tuple[str, str], tuple[float,
     return {(EVERY, size): calibrated(own or scores)[0] for size, own in by_size.items()}
 
 
-def is_enough(scores: Sequence[Score]) -> bool:
-    """Whether an interval can be left to some rows: of several operators and tables."""
-    return len({s.operator for s in scores}) >= LEAST_OPERATORS and len({s.table for s in scores}) >= LEAST_TABLES
+def is_enough(scores: Sequence[Score], least: int = LEAST_OPERATORS) -> bool:
+    """Whether an interval can be left to some rows: where one operator is left out, several are left."""
+    return len({s.operator for s in scores}) >= least and len({s.table for s in scores}) >= LEAST_TABLES
 
 
-def made(scores: Sequence[Score]) -> tuple[dict[tuple[str, str], tuple[float, float]], list[list[str]]]:
-    """Return the intervals of all classes, and the lines of a table about them."""
+def made(
+    scores: Sequence[Score], least: int = LEAST_OPERATORS
+) -> tuple[dict[tuple[str, str], tuple[float, float]], list[list[str]]]:
+    """Return the intervals of all classes of as many operators or more, and the lines of a table about them."""
     found: dict[tuple[str, str], tuple[float, float]] = {}
     lines = []
     for kind in dict.fromkeys(score.kind for score in scores):
         every = of_kind(scores, kind)
         for _, size in SIZES:
             own = [score for score in every if score.size == size]
-            of = own if is_enough(own) else every
+            of = own if is_enough(own, least) else every
             counts = [kind, size, str(len({s.operator for s in own})), str(len({s.table for s in own})), str(len(own))]
-            if not is_enough(of):
+            if not is_enough(of, least):
                 lines.append([*counts, "no interval", "-"])
                 continue
             found[kind, size], share = calibrated(of)
@@ -206,7 +208,7 @@ def coverage(scores: Sequence[Score]) -> dict[str, tuple[int, int]]:
     for kind in dict.fromkeys(score.kind for score in scores):
         every = of_kind(scores, kind)
         for operator in {score.operator for score in every}:
-            others, _ = made([score for score in every if score.operator != operator])
+            others, _ = made([score for score in every if score.operator != operator], LEAST_OPERATORS - 1)
             for score in every:
                 if score.operator == operator and (kind, score.size) in others:
                     low, high = np.log(others[kind, score.size])

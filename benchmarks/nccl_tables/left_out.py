@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.nccl_tables.fit import RACKS_KEY, TABLES, fit, with_values
-from benchmarks.nccl_tables.intervals import made, scores_of_tables
+from benchmarks.nccl_tables.intervals import LEAST_OPERATORS, made, scores_of_tables
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.rows import LARGE, usable
 from commsim.nccl.gpu_costs import GpuCosts, Plugin
@@ -161,7 +161,7 @@ def _errors(known: GpuCosts, tables: Iterable[Table]) -> tuple[float, float, flo
 
 def covered(known: GpuCosts, own: Iterable[Table], others: Sequence[Table]) -> tuple[bool, ...]:
     """Return which rows of tables that nothing was fitted on lie in the intervals that other tables give."""
-    intervals, _ = made(scores_of_tables(others, known))
+    intervals, _ = made(scores_of_tables(others, known), LEAST_OPERATORS - 1)
     limits = ((score, intervals.get((score.kind, score.size))) for score in scores_of_tables(own, known))
     return tuple(pair[0] <= math.exp(score.log) <= pair[1] for score, pair in limits if pair is not None)
 
