@@ -37,8 +37,8 @@ from .gpu_costs import Plugin, Primitives
 
 ORDER = 2
 # The same for loops of Simple over several machines, where slices of a chunk and channels of a NIC follow each other so
-# closely that its queue is seldom empty (tests/nccl/test_ring_slices.py plays it). A chunk of LL128 is one message. With
-# LL each step waits for the other channels' lines.
+# closely that its queue is seldom empty (tests/nccl/test_ring_slices.py plays it). A chunk of LL128 is one message.
+# With LL each step waits for the other channels' lines.
 ORDER_OF_SLICES = 4
 JOINED_ONCE = {"ll128": ORDER, "simple": ORDER_OF_SLICES}
 # A hop of a tree by that of a ring: NCCL's own (1.25 and 1.9 us over NVLink, `src/graph/tuning.cc`).

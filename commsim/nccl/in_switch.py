@@ -195,7 +195,8 @@ def pat_time(ways: CallLinks, call: NcclCall) -> float:
     chunk = (part.chunk if part.n_loops > 1 else part.last_chunk) / p.rate_simple
     _, work, last = ring_work(call)
     hops = math.ceil(math.log2(call.n_ranks)) * (ways.plugin.hop("simple") + p.slice + work * chunk)
-    return p.launch + hops + p.slice + last * chunk + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
+    on_wire = call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
+    return p.launch + hops + p.slice + last * chunk + on_wire
 
 
 class ExchangeTime(NamedTuple):

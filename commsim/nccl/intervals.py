@@ -22,8 +22,9 @@ RACKS, RACKS_EXCHANGE, SHARP = "racks", "racks_exchange", "sharp"
 ADDS = ("nvls", "collnet_direct", "collnet_chain")
 # What a kind is called in a remark, if its name is no word of the field.
 TOLD = {
-    DOMAIN: "NVLink domains of several trays", SHARP: "SHARP between machines", RACKS: "NVLink domains joined by a network",
-    RACKS_EXCHANGE: "exchanges between NVLink domains", "slingshot": "Slingshot",
+    DOMAIN: "NVLink domains of several trays", SHARP: "SHARP between machines",
+    RACKS: "NVLink domains joined by a network", RACKS_EXCHANGE: "exchanges between NVLink domains",
+    "slingshot": "Slingshot",
 }  # fmt: skip
 # Networks that share a kind, since each has tables of one operator only.
 CLOUD = "cloud"

@@ -10,7 +10,15 @@ from collectives.nccl.call import NcclCall
 from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.nccl.call_times import (
-    COPIES, RECEIVES, SHARE_ALONE, UP_AND_DOWN, CallLinks, ring_time, ring_work, step_times, tree_time,
+    COPIES,
+    RECEIVES,
+    SHARE_ALONE,
+    UP_AND_DOWN,
+    CallLinks,
+    ring_time,
+    ring_work,
+    step_times,
+    tree_time,
 )  # fmt: skip
 from commsim.nccl.channel_search import REPORTED_LATENCY
 from commsim.nccl.choice import chosen_cell
