@@ -17,6 +17,8 @@ Numbers = NDArray[np.int64]
 Machines = tuple[tuple[int, ...], ...]
 # Experts that a token takes, and experts, where the user gives none.
 TOP_K, EXPERTS = 8, 256
+# Tokens of a rank, where nothing else is said.
+TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +106,7 @@ def numbers_of_experts(n_ranks: int, n_experts: int | None, top_k: int | None) -
 
 
 def copies_for(
-    n_ranks: int, tokens: int = 16, top_k: int | None = None, n_experts: int | None = None, mode: str = "normal",
+    n_ranks: int, tokens: int = TOKENS, top_k: int | None = None, n_experts: int | None = None, mode: str = "normal",
     routing: str = "uniform", skew: float = 1.0, seed: int = 0, max_machines: int = 0, replicas: int = 0,
     balance: bool = False, machines: Machines | None = None,
 ) -> Copies:  # fmt: skip

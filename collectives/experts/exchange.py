@@ -14,11 +14,13 @@ from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, OUTPUT, SCRATCH, Schedule
 
-from .copies import Copies, Machines, Numbers, copies_for
+from .copies import TOKENS, Copies, Machines, Numbers, copies_for
 
 Mode = Literal["normal", "low_latency"]
 Precision = Literal["fp8", "bf16", "nvfp4"]
 Library = Literal["none", "deepep", "trtllm_one_sided", "trtllm_two_sided"]
+# Elements of a token, and pieces of a copy that is summed, where nothing else is said.
+HIDDEN, PIECES = 7168, 32
 # Parameters that change nothing of what is sent.
 NOT_ROUTING = ("hidden", "precision", "in_order", "zero_copy", "library", "sms")
 
@@ -28,7 +30,7 @@ def token_bytes(hidden: int, precision: str) -> float:
     return hidden * {"fp8": 1 + 4 / 128, "bf16": 2.0, "nvfp4": 0.5 + 1 / 16}[precision]
 
 
-def combine_bounds(n_ranks: int, size: float, link: LogGP, pieces: int = 32, **value: Any) -> tuple[float, float]:
+def combine_bounds(n_ranks: int, size: float, link: LogGP, pieces: int = PIECES, **value: Any) -> tuple[float, float]:
     """Bounds on the time on an idle star: the busiest port; and two rounds of two ports one after the other.
 
     Returns
@@ -56,9 +58,9 @@ def dispatch_bounds(n_ranks: int, size: float, link: LogGP, **value: Any) -> tup
 
 @collective("ep_dispatch", bounds=dispatch_bounds, needs=("machines",))
 def ep_dispatch(
-    n_ranks: int, tokens: int = 16, top_k: int | None = None, n_experts: int | None = None, hidden: int = 7168,
+    n_ranks: int, tokens: int = TOKENS, top_k: int | None = None, n_experts: int | None = None, hidden: int = HIDDEN,
     precision: Precision = "fp8", mode: Mode = "normal", routing: str = "uniform", skew: float = 1.0, seed: int = 0,  # noqa: ARG001
-    max_machines: int = 0, pieces: int = 32, replicas: int = 0, balance: bool = False, in_order: bool = False,
+    max_machines: int = 0, pieces: int = PIECES, replicas: int = 0, balance: bool = False, in_order: bool = False,
     zero_copy: bool = False, library: Library = "none", sms: int | None = None, machines: Machines | None = None,  # noqa: ARG001
 ) -> Schedule:  # fmt: skip
     """Dispatch of tokens to the ranks of their experts: the busiest port's copies of S/(kB) each, + L seconds.
@@ -152,9 +154,9 @@ def ep_dispatch(
 
 @collective("ep_combine", bounds=combine_bounds, needs=("machines",))
 def ep_combine(
-    n_ranks: int, tokens: int = 16, top_k: int | None = None, n_experts: int | None = None, hidden: int = 7168,
+    n_ranks: int, tokens: int = TOKENS, top_k: int | None = None, n_experts: int | None = None, hidden: int = HIDDEN,
     precision: Precision = "bf16", mode: Mode = "normal", routing: str = "uniform", skew: float = 1.0, seed: int = 0,  # noqa: ARG001
-    max_machines: int = 0, pieces: int = 32, replicas: int = 0, balance: bool = False, in_order: bool = False,
+    max_machines: int = 0, pieces: int = PIECES, replicas: int = 0, balance: bool = False, in_order: bool = False,
     zero_copy: bool = False, library: Library = "none", sms: int | None = None, machines: Machines | None = None,  # noqa: ARG001
 ) -> Schedule:  # fmt: skip
     """Combine of what experts make of tokens, the way back: the busiest port's copies of S/(kB) each, + L seconds.

@@ -12,14 +12,14 @@ from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from .reduction_tree import Tree, all_reduce_chunk, read_tree, read_window, tree_cost
+from .reduction_tree import CHUNKS, Tree, all_reduce_chunk, read_tree, read_window, tree_cost
 
 
 def atp_cost(
     n_ranks: int,
     size: float,
     link: LogGP,
-    n_chunks: int = 256,
+    n_chunks: int = CHUNKS,
     pool: int | None = None,
     collision: float = 0.0,
     tree: Tree | None = None,
@@ -52,7 +52,7 @@ def n_collisions(n_chunks: int, collision: float) -> int:
 @collective("all_reduce", cost=atp_cost, systems=("atp",))
 def atp(
     n_ranks: int,
-    n_chunks: int = 256,
+    n_chunks: int = CHUNKS,
     pool: int | None = None,
     collision: float = 0.0,
     tree: Tree | None = None,

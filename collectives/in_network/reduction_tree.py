@@ -19,6 +19,8 @@ from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
 
 Tree = tuple[int, ...]
+# Chunks of a sum in switches, where nothing else is said.
+CHUNKS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +152,7 @@ def all_reduce_chunk(p: Program, tree: ReductionTree, window: int | None = None,
 
 
 def tree_all_reduce(
-    name: str, n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None
+    name: str, n_ranks: int, n_chunks: int = CHUNKS, pool: int | None = None, tree: Tree | None = None
 ) -> Schedule:
     """Build the all-reduce of `n_chunks` chunks up a tree and down again; parameters as :func:`.switchml.switchml`."""
     window = read_window(name, n_chunks, pool)
@@ -167,11 +169,16 @@ def register_tree(system: str) -> None:
     """Register the reduction tree under the name of a switch system that has no collective of its own."""
 
     def cost(
-        n_ranks: int, size: float, link: LogGP, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None
+        n_ranks: int,
+        size: float,
+        link: LogGP,
+        n_chunks: int = CHUNKS,
+        pool: int | None = None,
+        tree: Tree | None = None,
     ) -> float:
         return tree_cost(system, read_tree(system, n_ranks, tree), size, link, n_chunks, pool)
 
-    def build(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None) -> Schedule:
+    def build(n_ranks: int, n_chunks: int = CHUNKS, pool: int | None = None, tree: Tree | None = None) -> Schedule:
         """All-reduce by SYSTEM in d switch levels: 2d(o+L+S/(kB)) + sum f gamma c + (k-1)max(o+S/(kB), f gamma c).
 
         Parameters

@@ -6,18 +6,18 @@ from collectives import collective
 from commsim.core.cost import LogGP
 from commsim.core.schedule import Schedule
 
-from .reduction_tree import Tree, read_tree, tree_all_reduce, tree_cost
+from .reduction_tree import CHUNKS, Tree, read_tree, tree_all_reduce, tree_cost
 
 
 def switchml_cost(
-    n_ranks: int, size: float, link: LogGP, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None
+    n_ranks: int, size: float, link: LogGP, n_chunks: int = CHUNKS, pool: int | None = None, tree: Tree | None = None
 ) -> float:
     """Cost of k chunks up and down the tree, at most `pool` of them under way; see :func:`reduction_tree.tree_cost`."""
     return tree_cost("switchml", read_tree("switchml", n_ranks, tree), size, link, n_chunks, pool)
 
 
 @collective("all_reduce", cost=switchml_cost, systems=("switchml_rdma", "switchml_udp"))
-def switchml(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None) -> Schedule:
+def switchml(n_ranks: int, n_chunks: int = CHUNKS, pool: int | None = None, tree: Tree | None = None) -> Schedule:
     """All-reduce in d switch levels, c = S/k: 2d(o+L+S/(kB)) + sum f gamma c + (k-1)max(o+S/(kB), f gamma c) seconds.
 
     Parameters

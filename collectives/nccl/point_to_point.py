@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .call import KIB, NEWEST, PROTOCOLS
+from .call import KIB, NEWEST, PROTOCOLS, STEPS
 
 NET_CHUNK, NVLINK_CHUNK, LL_LARGEST = 128 * KIB, 512 * KIB, 16 * KIB
 # GB/s of a NIC that one channel to a peer is taken to carry.
@@ -25,8 +25,6 @@ FEW_BY_NIC, OPERATIONS_OF_A_CHANNEL = (2, 28), 4
 BATCH = 8
 # Warps of a channel (640 threads), which are shared among these; up to how many of a share as many send as receive.
 WARPS, EVEN_WARPS = 20, 4
-# Steps of a connection's buffer, of which each holds a chunk.
-STEPS = 8
 LL_STEP = PROTOCOLS["ll"].buffer // STEPS
 
 

@@ -13,7 +13,7 @@ from commsim.core.checking.check import chunks_of, hops
 from commsim.core.layouts import chunk_bounds
 from commsim.core.operations import OPERATIONS
 from commsim.core.schedule import REDUCE, Schedule
-from commsim.real.choices import GLOO_RING
+from commsim.real.library_rules import GLOO_RING
 
 from .rank_calls import Collective, PendingCall, Reduce
 

@@ -26,7 +26,7 @@ from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
-from commsim.real.choices import choice_of
+from commsim.real.library_rules import choice_of
 from commsim.routing.routing import read_routing
 
 from .clock import seconds_of
@@ -139,7 +139,7 @@ def emulate(
         Number of ranks.
     library : str, optional
         Library whose rules choose the algorithm of a collective: a name of ``LIBRARIES`` in
-        :mod:`commsim.real.choices`. By default MPICH's for MPI, and for torch what ``commsim run`` would use.
+        :mod:`commsim.real.library_rules`. By default MPICH's for MPI, and for torch what ``commsim run`` would use.
     algorithm : sequence of str
         ``OPERATION=NAME[:key=value,...]``, in place of the library's.
     compute : str

@@ -12,6 +12,8 @@ from commsim.core.schedule import Schedule
 
 Notes = tuple[str, ...]
 
+GPU_TYPE = "H100"  # for SimAI, where nothing else is said
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -49,7 +51,7 @@ class Context:
     operation: str = "all_reduce"
     min_bytes: int = 0
     max_bytes: int = 2**40
-    gpu_type: str = "H100"
+    gpu_type: str = GPU_TYPE
     n_helpers: int = 0
 
     def __post_init__(self) -> None:

@@ -12,13 +12,14 @@ from commsim.core.machines.attach import FABRIC_FACTOR
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, SWITCH, Network
 
+from .context import GPU_TYPE
 from .machines.gpu_models import of_names
 from .ns3 import Ns3Links, cable_lines, check_kinds, network_of, parts_of, without_remarks, write_lines
 
 _NET = "roce"  # what SimAI simulates
 
 
-def write_simai(network: Network, path: str | Path, gpu_type: str = "H100") -> None:
+def write_simai(network: Network, path: str | Path, gpu_type: str = GPU_TYPE) -> None:
     """Write a network of GPUs (or hosts) and switches; switches inside of machines are NVSwitches.
 
     Parameters

@@ -19,7 +19,7 @@ from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import chosen_by_library
 from commsim.prediction.plans.dense import Plan
 
-from .choices import LIBRARIES
+from .library_rules import LIBRARIES
 
 # Size whose choice the plan holds before a size is asked for.
 USUAL_SIZE = 32.0 * 2**20
@@ -32,7 +32,7 @@ class PlanOfChoices(Plan):
     Parameters
     ----------
     library, operation : str
-        Rules of :mod:`commsim.real.choices`, and what they choose for.
+        Rules of :mod:`commsim.real.library_rules`, and what they choose for.
     """
 
     chooses: ClassVar[bool] = True

@@ -22,7 +22,8 @@ from .expression import Expression
 from .profiled_step import files_of
 
 TABLES = ("topology", "collective", "engine", "placement", "workload")
-SAMPLES = ("grid", "latin_hypercube", "sobol")
+# Ways to sample, and the class of scipy.stats.qmc that draws; a grid is walked.
+SAMPLES = {"grid": "", "latin_hypercube": "LatinHypercube", "sobol": "Sobol"}
 MAX_CASES = 1000
 MAX_REPEATS = 1_000_000
 # Points of a sample: they are drawn together, in memory, while a grid is walked.
@@ -122,7 +123,7 @@ def read_config(config: str | Path | Mapping[str, Any], code: Code = ()) -> Swee
     top = TableFields(tree, path)
     top.schema(required=False)
     how = top.table("sweep")
-    sample = how.one_of("sample", SAMPLES, "grid")
+    sample = how.one_of("sample", tuple(SAMPLES), "grid")
     n = how.whole("n", 1, MAX_DRAWN) if sample != "grid" else 0
     seed, repeats = how.whole("seed", 0, 2**31 - 1, 0), how.whole("repeats", 1, MAX_REPEATS, 1)
     filters = _filters(how, "filters")

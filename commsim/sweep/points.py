@@ -16,7 +16,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.extras import needs
 
-from .config import SweepCase, SweepConfig
+from .config import SAMPLES, SweepCase, SweepConfig
 from .expression import all_of, lookup
 from .point_parameters import LATE, network_spec
 
@@ -142,7 +142,7 @@ def _draw(config: SweepConfig, n_dims: int) -> list[list[float]]:
         raise InputError(needs(f"a {config.sample} sample needs SciPy", "opt")) from None
     import numpy as np
 
-    build: Callable[..., Any] = qmc.LatinHypercube if config.sample == "latin_hypercube" else qmc.Sobol
+    build: Callable[..., Any] = getattr(qmc, SAMPLES[config.sample])
     seeded = "rng" if "rng" in inspect.signature(build).parameters else "seed"  # SciPy renamed it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that n is no power of two

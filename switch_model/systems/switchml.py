@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from commsim.core import cost
 from commsim.core.errors import InputError
 from switch_model.system import System
 from switch_model.systems import system
 
 # Ethernet 14, IPv4 20, UDP 8, SwitchML 8, exponents 2; then frame check sequence 4, preamble and gap 20
 UDP_HEADER = 14 + 20 + 8 + 8 + 2 + 24
-# Ethernet 14, IPv4 20, UDP 8, BTH 12, invariant CRC 4; then frame check sequence 4, preamble and gap 20
-ROCE_HEADER = 14 + 20 + 8 + 12 + 4 + 24
+ROCE_HEADER = int(cost.ROCE_HEADER)
 RETH, IMMEDIATE = 16, 4
 # Packets of 256 and 1024 bytes of values (p4app-switchML accepts no others).
 RDMA_ELEMENTS = (64, 256)

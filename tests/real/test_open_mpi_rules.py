@@ -2,7 +2,7 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.real import open_mpi_rules
-from commsim.real.choices import LIBRARIES
+from commsim.real.library_rules import LIBRARIES
 from commsim.real.open_mpi_rules import RULES
 
 K = 1024

@@ -3,7 +3,7 @@ import pytest
 import commsim as cs
 from commsim.cli import main
 from commsim.core.errors import InputError
-from commsim.real.choices import LIBRARIES
+from commsim.real.library_rules import LIBRARIES
 
 STAR = "star:n_hosts=16,bandwidth=25Gbps,latency=5us"
 

@@ -21,6 +21,9 @@ P = ParamSpec("P")
 HOST_TYPES: Registry[Network] = Registry("host type", __name__)
 
 MAX_DEVICES = 4096
+# Rates of links of a machine of which nothing else is known, bytes/s one way, those of an H100's: all NVLinks of a GPU,
+# PCIe 5.0 x16, from CPU to CPU, and a CPU's memory. Machines with a name have those of presets.toml.
+NVLINK, PCIE, INTER_CPU, MEMORY = 450e9, 63e9, 22e9, 307.2e9
 
 
 @overload

@@ -7,7 +7,7 @@ from commsim.core.network import Network
 from commsim.core.units import Bandwidth
 from topologies import require_at_least
 
-from . import host_type
+from . import INTER_CPU, MEMORY, host_type
 from .pcie_tree import add_pcie_tree
 
 
@@ -16,8 +16,8 @@ def cpu_host(
     n_cpus: int = 2,
     n_nics: int = 2,
     nic: Bandwidth = 12.5e9,
-    inter_cpu: Bandwidth = 22e9,
-    memory: Bandwidth = 307.2e9,
+    inter_cpu: Bandwidth = INTER_CPU,
+    memory: Bandwidth = MEMORY,
 ) -> Network:
     """CPU host: one participant on the memory of each socket, as MPI ranks bound to sockets or parameter servers are.
 

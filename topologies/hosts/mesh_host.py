@@ -11,7 +11,7 @@ from commsim.core.network import Network
 from commsim.core.units import Bandwidth, Seconds
 from topologies import require_at_least
 
-from . import host_type
+from . import INTER_CPU, MEMORY, NVLINK, PCIE, host_type
 from .pcie_tree import add_pcie_tree
 
 # The hybrid cube mesh of eight V100, six NVLinks each: pairs of GPUs, and how many of the six join them.
@@ -35,11 +35,11 @@ def mesh_host(
     n_pcie_switches: int = 0,
     n_cpus: int = 2,
     layout: Literal["full", "pairs", "cube", "dies"] = "full",
-    nvlink: Bandwidth = 450e9,
-    pcie: Bandwidth = 63e9,
+    nvlink: Bandwidth = NVLINK,
+    pcie: Bandwidth = PCIE,
     nic: Bandwidth = 25e9,
-    inter_cpu: Bandwidth = 22e9,
-    memory: Bandwidth = 307.2e9,
+    inter_cpu: Bandwidth = INTER_CPU,
+    memory: Bandwidth = MEMORY,
     nvlink_latency: Seconds = 2 * NVLINK_LATENCY,
 ) -> Network:
     """Mesh host: GPUs with direct links (NVLink, xGMI) to some or all of the others, and NICs in a PCIe tree.

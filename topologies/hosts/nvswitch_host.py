@@ -7,7 +7,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.units import Bandwidth, Seconds
 from topologies import require_at_least
 
-from . import host_type
+from . import INTER_CPU, MEMORY, NVLINK, PCIE, host_type
 from .pcie_tree import add_pcie_tree
 
 
@@ -17,11 +17,11 @@ def nvswitch_host(
     n_nics: int = 8,
     n_pcie_switches: int = 8,
     n_cpus: int = 2,
-    nvlink: Bandwidth = 450e9,
-    pcie: Bandwidth = 63e9,
+    nvlink: Bandwidth = NVLINK,
+    pcie: Bandwidth = PCIE,
     nic: Bandwidth = 50e9,
-    inter_cpu: Bandwidth = 22e9,
-    memory: Bandwidth = 307.2e9,
+    inter_cpu: Bandwidth = INTER_CPU,
+    memory: Bandwidth = MEMORY,
     nvls: bool = False,
     pxn: bool = False,
     nvlink_latency: Seconds = NVLINK_LATENCY,

@@ -16,7 +16,7 @@ from commsim.prediction.inputs import load_placement
 from commsim.prediction.options import ScenarioOptions
 from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
-from commsim.real.choices import choice_of
+from commsim.real.library_rules import choice_of
 from commsim.real.torch_backend import load_torch
 from commsim.routing.routing import read_routing
 

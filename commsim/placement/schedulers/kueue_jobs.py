@@ -11,8 +11,9 @@ from commsim.core.errors import InputError
 from commsim.formats.markup import write_yaml
 
 from .fabric_tree import SwitchTree, without_unlabelled_top
+from .kube_nodes import RESOURCE
 from .kubernetes import object_name, tier_labels
-from .pods import IMAGE, RESOURCE
+from .pods import IMAGE
 
 HOSTNAME = "kubernetes.io/hostname"
 Wanted = Literal["required", "preferred"]

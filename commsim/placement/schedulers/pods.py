@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from commsim.core.errors import InputError
 from commsim.formats.markup import write_yaml
 
+from .kube_nodes import RESOURCE
 from .kubernetes import object_name
 
 IMAGE = "IMAGE"  # to be replaced
-RESOURCE = "nvidia.com/gpu"
 
 
 def write_pods(

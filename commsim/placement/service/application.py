@@ -148,6 +148,7 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
         if isinstance(route, APIRoute) and route.include_in_schema:
             said = "; ".join(f"{method}: {route.summary}" for method in sorted(route.methods or ()))
             listed[route.path_format] = "; ".join(filter(None, (listed.get(route.path_format), said)))
+    metrics.paths = frozenset(listed)
     return app
 
 

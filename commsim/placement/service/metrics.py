@@ -12,8 +12,6 @@ from .guard import Refusal
 if TYPE_CHECKING:
     from .placement_service import PlacementService
 
-# Paths that are counted by name; all others together, so that nobody can make series without end.
-PATHS = ("/filter", "/prioritize", "/bind", "/place", "/moves", "/jobs", "/cluster", "/healthz", "/metrics")
 # Seconds; requests for 500 nodes take 1 to 100 ms.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -25,9 +23,15 @@ class Metrics:
     ----------
     service : PlacementService
         Service with the jobs and GPUs that are counted.
+
+    Attributes
+    ----------
+    paths : frozenset of str
+        Paths that are counted by name; all others together, so that nobody can make series without end.
     """
 
     def __init__(self, service: PlacementService) -> None:
+        self.paths = frozenset[str]()
         try:
             from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
         except ModuleNotFoundError:
@@ -50,7 +54,7 @@ class Metrics:
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
         if self._registry is not None:
-            name = path if path in PATHS else "/jobs/NAME" if path.startswith("/jobs/") else "other"
+            name = path if path in self.paths else "/jobs/NAME" if path.startswith("/jobs/") else "other"
             self._requests.labels(name, str(status)).inc()
             self._seconds.labels(name).observe(seconds)
 
@@ -73,6 +77,7 @@ class _Ignored:
     """Requests about pods that any node will do for, by the reason; counted by the service itself."""
 
     def __init__(self, service: PlacementService) -> None:
+        self.paths = frozenset[str]()
         self._service = service
 
     def collect(self) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from commsim.core.errors import InputError, printable, shorten
 from commsim.placement.cluster import Cluster
+from commsim.placement.schedulers.kube_nodes import RESOURCE
 from commsim.placement.starts.link_scores import score_link
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 
@@ -52,7 +53,7 @@ class Preferences:
         Number of hashes of routes with which placements are looked at. Default: 8.
     """
 
-    gpu_resource: str = "nvidia.com/gpu"
+    gpu_resource: str = RESOURCE
     min_score: float | None = None
     api: KubeApi | None = None
     hashes: int | None = None

@@ -17,8 +17,8 @@ from commsim.core.spec import read_arguments
 from commsim.prediction.build import prepare
 from commsim.prediction.collective_names import collective_entry, load_schedule
 from commsim.prediction.plans.dense import Plan
-from commsim.real.choices import choice_of
 from commsim.real.execute import for_processes
+from commsim.real.library_rules import choice_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -68,7 +68,7 @@ def schedules_of_library(library: str, n_ranks: int) -> list[Callable[[float], S
     Parameters
     ----------
     library : str
-        A name of ``LIBRARIES`` in :mod:`commsim.real.choices`.
+        A name of ``LIBRARIES`` in :mod:`commsim.real.library_rules`.
     n_ranks : int
         Ranks.
 

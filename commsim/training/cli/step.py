@@ -73,7 +73,7 @@ class StepConfig(OnNetwork, PhaseFlags):
     precision: str | None = flag(
         metavar="NAME",
         help="bf16, fp8, fp4 (default: %(usual)s)",
-        shown={"usual": DefaultOf("commsim.training.steps.ask:PRECISION")},
+        shown={"usual": DefaultOf("commsim.training.steps.step_setting:PRECISION")},
     )
     factor: float | None = flag(
         metavar="X", help="compute time over roofline time (default: that of the most similar calibrated setup)"

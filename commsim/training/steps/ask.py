@@ -24,7 +24,7 @@ from .memory import check_memory
 from .parallel_sizes import MAX_RANKS, ParallelSizes
 from .predicted_step import Step, predict_step
 from .step_interval import spread_of
-from .step_setting import HIDDEN, StepSetting
+from .step_setting import HIDDEN, PRECISION, SHARDING, StepSetting
 from .step_traffic import StepTraffic
 from .transformer import transformer
 
@@ -32,8 +32,6 @@ from .transformer import transformer
 RACK, USED = 72, 64
 # Tokens of a sequence where neither the user nor the model tells them.
 SEQUENCE = 8192
-# Precision of matrix products where the user does not tell it: the one that all accelerators have.
-PRECISION = "bf16"
 
 
 def training_step(
@@ -53,7 +51,7 @@ def training_step(
     sequence: int | None = None,
     precision: str | None = None,
     factor: float | None = None,
-    sharding: str = "optimizer",
+    sharding: str = SHARDING,
     recompute: bool = False,
     frozen: bool = False,
     overlap: Sequence[str] = HIDDEN,

@@ -22,6 +22,8 @@ ATTENTION = (FUSED, FLASH, UNFUSED)
 # in NVIDIA's config_common_fp4.sh of MLPerf 5.1, and `tp_comm_overlap = False` in the NVFP4 recipes of Megatron-Bridge.
 NO_TENSOR_OVERLAP = ("fp4",)
 MAX_MICRO_BATCHES = 1_000_000
+# What data parallel ranks divide, and precisions of matrix products; what is asked where nothing else is said.
+SHARDING, PRECISION = "optimizer", "bf16"
 FP32 = 4
 
 
@@ -97,9 +99,9 @@ class StepSetting:
     micro_batch: int
     global_batch: int
     sequence: int
-    precision: str = "bf16"
+    precision: str = PRECISION
     factor: float = 1.0
-    sharding: str = "optimizer"
+    sharding: str = SHARDING
     recompute: float = 0.0
     frozen: bool = False
     overlap: tuple[str, ...] = HIDDEN
