@@ -149,7 +149,8 @@ def children() -> list[str]:
 
 def _command(process: str) -> str:
     with contextlib.suppress(OSError):
-        return shlex.join(Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0"))
+        words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+        return shlex.join(words.rstrip("\0").split("\0")) if words else ""  # none as yet, or any longer
     return ""
 
 

@@ -21,10 +21,9 @@ from commsim.sparse.encodings import blocks
 from commsim.sparse.form import SparseForm
 from commsim.sparse.long_occupancy import AnyOccupancy, pieces, ranges_of
 from commsim.sparse.occupancy import Occupancy, packed
-from switch_model.systems.omnireduce import BLOCK
 
-# Messages that each thread of a rank may have at each aggregator, and threads: the authors' choices.
-SLOTS, THREADS = 8, 8
+# Elements of a block, and messages that each thread of a rank may have at each aggregator: the authors' choices.
+BLOCK, SLOTS, THREADS = 256, 8, 8
 
 # Default partitions of an aggregator's part: the fewest, where all aggregators would have more than so many.
 PARTITIONS, FEWEST, IN_ALL = 64, 8, 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.extensions import House
 
 # Other extensions that this one imports.
-NEEDS: tuple[str, ...] = ("switch_model",)
+NEEDS: tuple[str, ...] = ()
 
 
 def register(house: House) -> None:

@@ -9,13 +9,12 @@ from switch_model.systems import system
 OFFSET, SLOT, KIND = 4, 2, 1  # bytes: of a block's offset and the next one's; of slot and version; of the numbers' type
 # Ethernet 14, IPv4 20, UDP 8, the fields; then frame check sequence 4, preamble and gap 20
 HEADER = 14 + 20 + 8 + OFFSET + SLOT + OFFSET + KIND + 24
-BLOCK = 256  # elements, by default; also of the collective
 SMALLEST = 64 + 20  # an Ethernet frame is filled up to 64 bytes; with preamble and gap
 
 
 @system
 def omnireduce(
-    block: int = BLOCK,
+    block: int = 256,
     n_aggregators: int = 8,
     colocated: bool = False,
     cores: int = 4,

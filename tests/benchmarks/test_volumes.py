@@ -178,6 +178,8 @@ ROW = {"size_B": 1024, "time_s": 12.345e-6}
 )
 def test_a_process_that_compiles_beside_is_none_that_is_left(code, is_left):
     with subprocess.Popen([sys.executable, "-c", "input()", code], stdin=subprocess.PIPE) as process:
+        while not answer_checks._command(str(process.pid)):
+            pass
         assert (str(process.pid) in answer_checks.children()) == is_left
         process.kill()
 

@@ -25,8 +25,8 @@ from commsim.prediction.plans.dense import Plan
 from commsim.prediction.python_values import SizeLike, size_of
 
 from .latency import latency_bounds, nearest_ranks
-from .linear_program import MAX_VARIABLES, n_variables, program_bound
 from .min_cut import MAX_LINKS, min_cuts
+from .program_bounds import MAX_VARIABLES, n_variables, program_bound
 from .volume import volume_bounds
 
 # Sizes at which a bound is shown where none is asked for.

@@ -10,8 +10,8 @@ from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.prediction.bounds.cuts import partition_cuts, usable
 from commsim.prediction.bounds.demand import demand_of
 from commsim.ranking.synthesis import lower_bound
-from commsim.ranking.synthesis.linear_program import program_bound
 from commsim.ranking.synthesis.min_cut import min_cuts
+from commsim.ranking.synthesis.program_bounds import program_bound
 from commsim.ranking.synthesis.volume import volume_bounds
 from topologies.jellyfish import jellyfish
 from topologies.ring import ring
