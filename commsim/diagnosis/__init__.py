@@ -16,7 +16,7 @@ def register(house: House) -> None:
     )
     house.commands(
         "commsim.diagnosis.cli.watch",
-        watch="hold a running job's records (NCCL's inspector, flight recorder) against what its machines should reach",
+        watch="compare a running job's records (NCCL's inspector, flight recorder) with what its machines should reach",
     )
     house.services["causes of slow times"] = "commsim.diagnosis.causes.answer:diagnose"
     house.services["errors of a plan"] = "commsim.diagnosis.errors_of_plan:errors_of_plan"

@@ -29,8 +29,8 @@ class Faults(Flags):
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
-        help="multiply the rate of cables: link:PATTERN=0.5, nic:m0.nic0=0.5 or links:10%%=0.5; or set the rate as "
-        "sold: nic:m0.nic0=200Gbps; repeatable",
+        help="multiply the rate of cables: link:PATTERN=0.5, nic:m0.nic0=0.5 or links:10%%=0.5; or set their "
+        "nominal rate: nic:m0.nic0=200Gbps; repeatable",
     )
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
 
@@ -42,8 +42,8 @@ class Hashes(Flags):
     hashes: int | None = flag(
         metavar="N",
         help="number of hashes of ECMP, over which a time is the median; with 1, only the hash of --seed "
-        "(default: %(usual)s, or %(few)s if one takes seconds; %(ratio)s of few messages if faults have a cost, or "
-        "cables unequal rates)",
+        "(default: %(usual)s, or %(few)s if one takes seconds; %(ratio)s if messages are few, and faults have a "
+        "cost or cables have unequal rates)",
         shown={"usual": HASHES, "few": DefaultOf(f"{_DRAWS}:FEW"), "ratio": DefaultOf(f"{_DRAWS}:OF_RATIO")},
     )
 

@@ -64,12 +64,12 @@ class ExpectConfig(Sizes, Placing, Faults, WithJson):
         help="share of healthy machines below the floor of a size; with --from, also of healthy logs",
     )  # fmt: skip
     log: str | None = flag(
-        "--from", metavar="FILE", help="log of nccl-tests, or what compare reads; exits 1 if it is below its floor"
+        "--from", metavar="FILE", help="log of nccl-tests, or file that compare reads; exits 1 if it is below its floor"
     )
     in_place: bool = switched(help="with --from: use the in-place times (default: out of place)")
     other_gpus: bool = switched(help="with --from: accept a log that names GPUs of another generation")
     form: str | None = flag(
-        "--for", choices=FORM_NAMES, metavar="FORM", help="floors as another program takes them: nccl-tests, azure-nhc"
+        "--for", choices=FORM_NAMES, metavar="FORM", help="print floors for another program: nccl-tests, azure-nhc"
     )
     report: str | None = flag(
         metavar="FILE.html", help="also write a page: measured and expected bus bandwidth, interval and floor"

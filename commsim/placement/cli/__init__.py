@@ -29,7 +29,7 @@ COMMANDS = {
     "place moves": Verb(
         job_moves.PlaceMovesConfig,
         job_moves.run,
-        "rank moves of one running job to other hosts by what it and the others gain",
+        "rank moves of one running job to other hosts by the gain of this job and of the others",
     ),
     "place score": Verb(
         rank_and_score.ScoreConfig,
