@@ -185,7 +185,7 @@ def test_the_intervals_of_a_file_of_predictions_count_as_with_topology(commsim, 
     file, where = tmp_path / "predicted.json", ("--topology", "dgx-h100@star:machines=2")
     assert commsim("run", "nccl", *where, "-b", "1M", "-e", "256M", "-f", "16", "--json", file).code == 0
     rows = json.loads(file.read_text())["results"]
-    times = {int(row["size_B"]): 1.25e6 * row["time_s"] for row in rows}
+    times = {int(row["size_B"]): 1.1e6 * row["time_s"] for row in rows}
     log = table(tmp_path / "log.txt", times, ranks=16)
     asked = commsim.results("compare", log, *where)["results"]
     read = commsim.results("compare", file, log)["results"]
