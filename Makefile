@@ -59,7 +59,7 @@ beside: setup
 WAITING := tests/emulation tests/live tests/real tests/sweep
 
 ONE_HALF := $(patsubst %,tests/%,answers api auto benchmarks cli collectives core costmodel diagnosis docs engine experts \
-  formats hostile)
+  formats hostile jobs nccl packets)
 FILLING := $(BIN)/python -m pytest -p no:xdist -m
 
 one-half: setup

@@ -83,6 +83,7 @@ def test_on_a_torus_all_links_are_the_default_and_what_runs_where_nothing_is_nam
     )
 
 
+@pytest.mark.jit  # a minute without
 @pytest.mark.parametrize("dims", [(4, 4), (3, 3), (4, 4, 4)])
 def test_sides_that_are_given_are_the_same_algorithm_as_those_of_the_torus(dims):
     """What is named, with its sides or without, is what runs by default; the closed form of all links is exact."""
