@@ -55,7 +55,7 @@ beside: setup
 	$(MAKE) docs COMMSIM_SITE_PICTURES=empty
 	$(MAKE) waiting 'DRAWN=$(DRAWN)'
 
-# Tests that start processes and wait for them, which alone would leave a core idle: the second lane's part of all.
+# Tests that start processes and wait for them, which alone would leave a core idle: the third lane's part of all.
 WAITING := tests/emulation tests/live tests/real tests/sweep
 
 ONE_HALF := $(patsubst %,tests/%,answers api auto benchmarks cli collectives core costmodel diagnosis docs engine experts \

@@ -42,8 +42,8 @@ class Hashes(Flags):
     hashes: int | None = flag(
         metavar="N",
         help="number of hashes of ECMP, over which a time is the median; with 1, only the hash of --seed "
-        "(default: %(usual)s, or %(few)s if one takes seconds; %(ratio)s if messages are few, and faults have a "
-        "cost or cables have unequal rates)",
+        "(default: %(usual)s; %(few)s if one takes seconds; %(ratio)s if messages are few and either faults have a "
+        "cost or cables unequal rates)",
         shown={"usual": HASHES, "few": DefaultOf(f"{_DRAWS}:FEW"), "ratio": DefaultOf(f"{_DRAWS}:OF_RATIO")},
     )
 

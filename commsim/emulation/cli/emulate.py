@@ -51,8 +51,8 @@ class EmulateConfig(WithJson, Hashes, Faults, CostFlags):
     routing: str | None = flag(metavar="NAME", help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}")
     library: str | None = flag(
         metavar="NAME",
-        help="library whose rules choose algorithms: mpich (default for MPI programs), open-mpi or gloo; the default "
-        "for PyTorch programs is to choose as `commsim run` does",
+        help="library whose rules choose algorithms: mpich (default for MPI programs), open-mpi, open-mpi-4.0 or gloo; "
+        "the default for PyTorch programs is to choose as `commsim run` does",
     )
     algorithm: tuple[str, ...] = repeated(
         metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"

@@ -65,7 +65,7 @@ class Packets(SprayingFlags, EngineFlags):
     )
     recovery: str | None = flag(
         metavar="NAME", help="what is sent again after a loss: selective (what is missing), or go-back-n (all since "
-        "then; window, dctcp and dcqcn over one path; default: selective)",
+        "then; only window, dctcp, dcqcn on one path; default: selective)",
     )  # fmt: skip
     buffer: str | None = flag(
         "--buffer", "--queue", metavar="SIZE",

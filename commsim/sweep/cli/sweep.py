@@ -56,7 +56,7 @@ class SweepRunConfig(Code):
         "-o",
         metavar="DIR",
         help="folder of the results, or of earlier ones to continue (default: SWEEP); X.csv, "
-        ".json or .parquet: folder X, and this file of all results",
+        ".json or .parquet: folder X, and all results in this file",
     )
     jobs: int | None = flag(metavar="N", help="number of worker processes (default: all processors)")
     executor: str | None = flag(
