@@ -36,8 +36,8 @@ COLUMNS = ["operation", "size", "time(us)", "busbw(GB/s)", "low", "high", "floor
 CHECKED = ["operation", "size", "measured(GB/s)", "expected", "ratio", "low", "floor", "verdict"]
 LEAST = ["low", "high", "time(us)"]
 FORM_NAMES = ("nccl-tests", "azure-nhc")
-# What a flag that other programs count machines by leads to.
 FALSE_ALARMS = DefaultOf("commsim.diagnosis.expectation:FALSE_ALARMS", percent)
+# What a flag that other programs count machines by leads to.
 COUNTED = "; --machines N is the number of machines"
 
 

@@ -172,7 +172,8 @@ def largest_inconsistency(
     bounds = []
     for link in links:
         period = periods[list(link.jobs)]
-        quanta, n_offsets = _quanta(period), _n_offsets(link, _quanta(period))
+        quanta = _quanta(period)
+        n_offsets = _n_offsets(link, quanta)
         *rest, bound = sorted(period[1:].tolist())
         is_whole = bool((np.abs(period - np.array(quanta) * QUANTUM) < 1e-9 * period).all())
         if is_whole and n_offsets < _MAX_OFFSETS and not link.is_held:

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.remark import Remark, as_remarks
 from commsim.core.spec import as_whole
-from commsim.core.units import (
-    parse_bandwidth,
-    parse_nccl_size,
-    parse_size,
-    parse_time,
-    share,
-)
+from commsim.core.units import parse_bandwidth, parse_nccl_size, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 
