@@ -89,7 +89,8 @@ def run(config: ExpectConfig) -> Answer:
     machines = read_machines(config.machines)
     options: dict[str, Any] = {
         "machines": machines[0], "n_ranks": config.ranks, "collective": config.collective,
-        "placement": config.placement, "hashes": config.hashes, "false_alarms": read_rate(config.false_alarms),
+        "placement": config.placement, "hashes": config.hashes,
+        "false_alarms": share(config.false_alarms, "--false-alarms"),
     }  # fmt: skip
     for name in config.given("log", "form", "report") if len(machines) > 1 else ():
         raise InputError(f"{name.replace('form', 'for').replace('log', 'from')} takes one number of --machines")
@@ -215,17 +216,6 @@ def _reported(found: Expectation | LogCheck, path: str | None) -> list[Part]:
 
     write_expectation(found, path)
     return [Lines([f"{path}: written"])]
-
-
-def read_rate(text: str) -> float:
-    """Read ``1%`` or ``0.01``.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
-    return share(text, "--false-alarms")
 
 
 def table_of_expectation(found: Expectation) -> Table:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from commsim.cli.flags import Verb, WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
-from commsim.core.units import count_text, format_size, parse_time
+from commsim.core.units import count_text, format_size, parse_time, share
 from commsim.report.answer import Answer, Part, Table, comments
 
-from .expect import FALSE_ALARMS, read_rate
+from .expect import FALSE_ALARMS
 
 if TYPE_CHECKING:
     from commsim.diagnosis.watched_job import SlowRail, WatchedJob, WatchedSeries
@@ -54,7 +54,7 @@ def run(config: WatchConfig) -> Answer:
     from commsim.diagnosis.machines_asked import check_rate
     from commsim.diagnosis.watched_job import WatchedJob
 
-    rate = read_rate(config.false_alarms)
+    rate = share(config.false_alarms, "--false-alarms")
     check_rate(rate)
     if config.port is None and (flags := config.given("interval", "during")):
         raise InputError(f"{flags[0]} goes with --port N")
