@@ -170,8 +170,8 @@ class PlacementCandidate(Value):
         return min(self.shifts[job] - first, last - self.shifts[job])
 
     def value(self, rank_by: str) -> float:
-        """Return what ranks: the slow-down, or a score of the links."""
-        return self.slowdown if rank_by == "slowdown" else float(getattr(self, f"score_{rank_by}"))
+        """Return what ranks: the stretch, or a score of the links."""
+        return self.stretch if rank_by == "stretch" else float(getattr(self, f"score_{rank_by}"))
 
     def row(self) -> dict[str, Any]:
         """One JSON row."""

@@ -101,7 +101,7 @@ class RunningJobs:
         """Return how they run, by ``estimate`` or ``simulation``."""
         if prediction not in self._found:
             check, now = prediction == "simulation", [("now", self._jobs)]
-            found = ranked(self._cluster, self._jobs, now, "merged", "slowdown", check, self._settings)
+            found = ranked(self._cluster, self._jobs, now, "merged", "stretch", check, self._settings)
             self._found[prediction] = found.candidates[0]
         return self._found[prediction]
 

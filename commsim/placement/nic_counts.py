@@ -51,7 +51,8 @@ def nic_counts(
     n_gpus = np.bincount(cluster.network.machine[in_machine], weights=cluster.gpus[in_machine]).max()
     counts = {}
     for job, on in zip(jobs, machines, strict=True):
-        if len(on) < 2 or not job.peak_rate or any(not 0 <= at < len(nics) or not nics[at] for at in on):
+        leaves = len(on) > 1 and job.peak_rate > 0 and not job.is_demand
+        if not leaves or any(not 0 <= at < len(nics) or not nics[at] for at in on):
             continue
         n_rings = min(min(n, int(nics[at])) for at, n in on.items())
         n_fewest = max(2, -(-job.n_gpus // max(1, int(n_gpus))))

@@ -191,7 +191,7 @@ def values_of(
         if seed == own[0] or (rank_by != "weighted" and way == own[1]):
             continue
         one = evaluate_placed(cluster, best.generator, jobs, classes, scores, "merged", shifts)
-        is_simulated = best.prediction == "simulation" and rank_by == "slowdown"
+        is_simulated = best.prediction == "simulation" and rank_by == "stretch"
         found.append(simulated(cluster, jobs, one, seed=seed) if is_simulated else one)
     return [candidate.value(rank_by) for candidate in found]
 

@@ -70,7 +70,7 @@ def place_jobs(
     loops : {"merged", "literal"}
         Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
-    rank_by : {"slowdown", "mean", "min", "weighted"}, or FILE.py
+    rank_by : {"stretch", "mean", "min", "weighted"}, or FILE.py
         What ranks: the predicted iteration times over the periods (:attr:`.Candidate.stretch`, which is the slow-down
         where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
@@ -129,7 +129,7 @@ def place_jobs(
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
     left_out = 0
-    if is_usual and loops != "literal" and rank_by == "slowdown":
+    if is_usual and loops != "literal" and rank_by == "stretch":
         placed, left_out = with_least_work(cluster, placed, Scores(jobs, settings))
     n_wanted = n_wanted - left_out if n_wanted else 0
     least = running.least(len(newer)) if n_wanted else NOTHING_LOST

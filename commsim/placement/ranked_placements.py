@@ -29,7 +29,7 @@ from commsim.placement.scores import Scores, ScoreSettings
 from commsim.training.sharing.periodic import PeriodicJob
 
 # The first is the default.
-RANKINGS = ("slowdown", "mean", "min", "weighted")
+RANKINGS = ("stretch", "mean", "min", "weighted")
 _CENTRED = 40  # candidates whose start times are moved to the middle of their windows
 
 
@@ -82,11 +82,11 @@ def ranked(
     def order(candidate: ScoredPlacement) -> tuple[float, ...]:
         if own is None:
             return candidate.order(rank_by)
-        return own(candidate.candidate, cluster), *candidate.order("slowdown")
+        return own(candidate.candidate, cluster), *candidate.order("stretch")
 
     tried = tried_with_more(
         cluster, jobs, placed, lambda some: tried_of(cluster, some, loops, scores, least.stretch), order,
-        n_wanted if loops != "literal" and rank_by == "slowdown" else 0, settings.seed,
+        n_wanted if loops != "literal" and rank_by == "stretch" else 0, settings.seed,
     )  # fmt: skip
     n_tried = len(tried)
     if n_tried > len(placed):
@@ -134,7 +134,7 @@ def _checked(
     scores: Scores,
 ) -> list[ScoredPlacement]:
     """Simulate all candidates, or the finalists, at start times in the middle of free windows; return them in order."""
-    is_of_finalists = check is None and rank_by == "slowdown"
+    is_of_finalists = check is None and rank_by == "stretch"
     if not is_literal:
         best = kept[0].candidate.stretch * (1 + ERROR) if kept else 0.0
         centre(cluster, [one for one in kept if check or one.candidate.stretch <= best][:_CENTRED], scores)

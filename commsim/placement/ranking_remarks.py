@@ -70,7 +70,7 @@ def other_paths(rank_by: str, n_hashes: int, values: Sequence[float], others: Se
 
     Parameters
     ----------
-    rank_by : {"slowdown", "mean", "min", "weighted"}
+    rank_by : {"stretch", "mean", "min", "weighted"}
         What ranks.
     n_hashes : int
         Number of hashes that were drawn.
@@ -86,7 +86,7 @@ def other_paths(rank_by: str, n_hashes: int, values: Sequence[float], others: Se
     """
     low, high = f"{min(values):.4f}", f"{max(values):.4f}"
     of_best = low if low == high else f"{low} to {high}"
-    key = rank_by if rank_by == "slowdown" else f"score_{rank_by}"
+    key = rank_by if rank_by == "stretch" else f"score_{rank_by}"
     told = f"over {n_hashes} hashes of paths, candidate 1 has a {key} of {of_best}"
     effect = max(values) / min(values) - 1 if min(values) > 0 else None
     return [Remark("hash", told, effect, details=f"jobs contend on other links in {_numbers_text(others)}")]

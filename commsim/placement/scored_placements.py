@@ -182,7 +182,7 @@ class ScoredPlacement:
     def order(self, rank_by: str) -> tuple[float, ...]:
         """Return by what it is ranked: the less, the better."""
         c = self.candidate
-        value = round(c.stretch, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
+        value = round(c.stretch, PRINTED) if rank_by == "stretch" else -round(c.value(rank_by), 9)
         counts = c.n_contended, self.n_inner, self.n_machines
         return rank_key(value, round(c.stretch_worst or 0.0, PRINTED), self.nics, counts, round(c.stretch, 9))
 

@@ -48,6 +48,17 @@ def test_fewer_nics_than_possible_are_told(placed, said):
     assert [said in one for one in told] == ([True] if said else [])
 
 
+@pytest.mark.parametrize("groups", [{}, {"groups": [[0, 1, 2, 3], [4, 5, 6]]}])
+def test_a_job_of_demand_is_not_said_to_leave_by_few_nics(groups):
+    """Its bytes take what its NICs need; a job whose groups stay inside of machines was told of NICs, too."""
+    cluster = {"topology": {"spec": "dgx-h100@leaf_spine:machines=8,n_leaves=2,n_spines=2"}}
+    demand = {"phases": [{"offset_ms": 90, "bytes": 1e9, **groups}]}
+    ranking = cs.rank_placements(cluster, {"uneven": [UNEVEN | demand], "even": [EVEN | demand]})
+    stretch = {one.generator: one.stretch for one in ranking.candidates}
+    assert (stretch["uneven"] > stretch["even"] + 0.05) == (not groups)
+    assert "few-nics" not in {one.code for one in ranking.remarks}
+
+
 def test_of_equals_the_one_on_fewer_machines_comes_first():
     """Ranks of a job whose host failed were put on two machines, with whole machines free."""
     split, whole = job(8, "m0x4", "m1x2", "m2x2"), job(8, "m0x4", "m1x4")

@@ -110,7 +110,7 @@ def test_what_a_link_would_choose_is_not_sought_where_the_starts_are_given(monke
 
 def test_candidates_that_are_left_have_an_inconsistency() -> None:
     cluster, jobs = looped()
-    for rank_by in ("slowdown", "min"):
+    for rank_by in ("stretch", "min"):
         ranking = place_jobs(cluster, jobs, n=4, generators=("spread", "random"), rank_by=rank_by)
         away = [one.inconsistency for one in ranking.candidates]
         assert None not in away

@@ -335,18 +335,18 @@ def test_scores_that_depend_on_the_hash_of_paths_are_said_to() -> None:
     assert min(scores) < max(scores)
     said = ranking.remarks[-1].text
     assert f"candidate 1 has a score_mean of {min(scores):.4f} to {max(scores):.4f}" in said
-    slow = [one.slowdown for one in evaluated]
+    slow = [one.stretch for one in evaluated]
     told = rank_placements(TWO_SPINES, {"far": HALF}).remarks[-1]
-    assert f"over 8 hashes of paths, candidate 1 has a slowdown of {min(slow):.4f} to {max(slow):.4f}" in told.text
+    assert f"over 8 hashes of paths, candidate 1 has a stretch of {min(slow):.4f} to {max(slow):.4f}" in told.text
     assert told.effect == pytest.approx(max(slow) / min(slow) - 1)
-    slow = [simulated(TWO_SPINES, HALF, one, seed=seed).slowdown for seed, one in zip(seeds, evaluated, strict=True)]
+    slow = [simulated(TWO_SPINES, HALF, one, seed=seed).stretch for seed, one in zip(seeds, evaluated, strict=True)]
     said = rank_placements(TWO_SPINES, {"far": HALF}, check=True).remarks[-1].text
-    assert f"candidate 1 has a slowdown of {min(slow):.4f} to {max(slow):.4f}" in said
+    assert f"candidate 1 has a stretch of {min(slow):.4f} to {max(slow):.4f}" in said
     near = tuple(
         dataclasses.replace(one, placement=at) for one, at in zip(FULL, (("h0", "h1"), ("h2", "h3")), strict=True)
     )
     told = rank_placements(TWO_SPINES, {"near": near, "far": FULL}).remarks[-1]
-    assert told.text.endswith("candidate 1 has a slowdown of 1.0000")
+    assert told.text.endswith("candidate 1 has a stretch of 1.0000")
     assert told.details == "jobs contend on other links in candidate 2"
 
 

@@ -9,6 +9,9 @@ from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.limits import is_there
+from commsim.core.names.hostlist import spelled_out, split_hosts
+from commsim.core.names.nodes_and_links import host_names
+from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.units import format_time, parse_nccl_size
 from commsim.report.answer import Answer, Facts, comments, remarks
@@ -23,7 +26,7 @@ class PlaceOrderConfig(Hashes, WithJson):
     nodes: str = flag(
         "nodes",
         metavar="NODE,NODE,...|FILE",
-        help="node of each rank, in rank order; in a file, one per line",
+        help="node of each rank, in rank order, also n[01-08]; a machine stands for its GPUs; in a file, one per line",
     )
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network that the nodes are in")
     size: str = flag("-b", default="64MiB", metavar="SIZE", help="size of the collective")
@@ -40,7 +43,8 @@ def run(config: PlaceOrderConfig) -> Answer:
     from commsim.prediction.inputs import load_network
     from commsim.prediction.plans.draws import HASHES
 
-    network, nodes = load_network(config.topology), _nodes(config.nodes)
+    network = load_network(config.topology)
+    nodes = _nodes(config.nodes, network)
     rank_order = order_ranks(
         network, nodes, float(parse_nccl_size(config.size, "--size")), collective=config.collective, seed=config.seed,
         hashes=config.hashes or HASHES,
@@ -73,13 +77,19 @@ def run(config: PlaceOrderConfig) -> Answer:
     return Answer([Facts(facts), *comments(written), *remarks(notes)], [rank_order.row()])
 
 
-def _nodes(text: str) -> list[str]:
-    """Read names from the command line, or from a file that is there."""
+def _nodes(text: str, network: Network) -> list[str]:
+    """Read a node for each rank from the command line, or from a file that is there; machines stand for their GPUs."""
     from commsim.core.files.whole_files import read_text
+    from commsim.prediction.node_lists import ranks_named
 
     if "," not in text and is_there(text) and Path(text).is_file():
-        return [line.strip() for line in read_text(Path(text), MAX_BYTES).splitlines() if line.strip()]
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise InputError(f"nodes are names such as h0,h4,h1, or an existing file; got {text!r}")
-    return names
+        words = [line.strip() for line in read_text(Path(text), MAX_BYTES).splitlines() if line.strip()]
+    else:
+        words = [word.strip() for word in split_hosts(text)]
+    if not all(words):
+        raise InputError(f"nodes are names such as h0,h4,h1 or n[01-08], or an existing file; got {text!r}")
+    names, hosts = spelled_out(words), host_names(network)
+    nodes, machines = {network.nodes[i] for i in network.endpoints}, {hosts[i] for i in network.endpoints}
+    # A host comes once for each of its GPUs; what is unknown is refused when the order is sought.
+    ranks = None if {*names} <= nodes or {*names} - nodes - machines else ranks_named(",".join(words), network)
+    return names if ranks is None else [network.nodes[node] for node in ranks]

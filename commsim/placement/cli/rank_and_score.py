@@ -123,7 +123,7 @@ class PlaceRankConfig(Hashes, Scoring, Faults, Draining):
     )  # fmt: skip
     rank_by: str = flag(
         default=DefaultOf("commsim.placement.place:place_jobs.rank_by"), metavar="WHAT",
-        help="slowdown: predicted iteration times over iter_time_ms; mean (as in CASSINI), min or weighted: mean, "
+        help="stretch: predicted iteration times over iter_time_ms; mean (as in CASSINI), min or weighted: mean, "
         "least or weighted mean score of the links; hosts: hosts that jobs use; or a FILE.py of your own",
     )  # fmt: skip
     crux: int | None = flag(

@@ -8,7 +8,7 @@ from commsim.cli.flags import DefaultOf, Flags, flag, switched
 from commsim.cli.flags.faults import HASHES
 from commsim.core.errors import BackendError, InputError
 from commsim.core.extras import needs
-from commsim.core.units import parse_size, parse_time, write_size, write_time
+from commsim.core.units import count_text, parse_size, parse_time, write_size, write_time
 from commsim.live.cli.serve import port_number
 from commsim.report.answer import Answer
 from commsim.report.render import announce
@@ -24,7 +24,8 @@ class PlaceServeConfig(Flags):
         metavar="CLUSTER.toml", help="the cluster (default: that of the store, or of POST /cluster)"
     )
     jobs: str | None = flag(
-        metavar="JOBS.json", help="jobs that are already running, with their placement (default: none)"
+        metavar="JOBS.json",
+        help="jobs that are already running, with their placement, for a store without a version (default: none)",
     )
     host: str = flag(
         default=DefaultOf("commsim.placement.service.limits:LOOPBACK"),
@@ -94,7 +95,8 @@ def run(config: PlaceServeConfig) -> Answer:
     service = PlacementService(cluster, preferences, store)
     if config.jobs and not service.has_cluster:
         raise InputError("--jobs needs --cluster, on whose hosts the jobs are placed")
-    if config.jobs:
+    kept = store.version() if store is not None else 0
+    if config.jobs and not kept:  # jobs that ended since would come back
         service.load(_rows(config.jobs), config.jobs)
     service.warm_up()
 
@@ -104,6 +106,9 @@ def run(config: PlaceServeConfig) -> Answer:
             cluster = service.state.cluster
             free = int(cluster.free.sum())
             what = f"{cluster.network.name}, {len(service.state.gpus)} hosts, {free} GPUs"
+        if kept:
+            unread = f", and {config.jobs} is not read" if config.jobs else ""
+            what += f"; {count_text(len(service.known), 'job')} of {config.store}, version {kept}{unread}"
         announce(f"serving on {url}: {what}; /docs describes it")
 
     serve(service, listening, started)

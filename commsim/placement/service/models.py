@@ -115,7 +115,7 @@ class Search(_Request):
     )
     seed: int = Field(0, ge=0, le=MAX_SEED)
     generators: list[Name] | None = Field(None, max_length=MAX_GENERATORS)
-    rank_by: Literal["slowdown", "mean", "min", "weighted"] = "slowdown"
+    rank_by: Literal["stretch", "mean", "min", "weighted"] = "stretch"
     loops: Literal["merged", "literal"] = "merged"
     check: bool = False
     reserve: bool = Field(

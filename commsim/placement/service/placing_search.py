@@ -66,7 +66,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], SearchAnswer
     gone = [job.name for job in wanted if job.name in state.kept.jobs]
     kept = state.kept.changed({}, gone) if gone else state.kept
     is_beside = (
-        bool(kept.jobs) and asked.rank_by == "slowdown" and asked.loops == "merged" and not asked.check
+        bool(kept.jobs) and asked.rank_by == "stretch" and asked.loops == "merged" and not asked.check
         and not asked.fail and not asked.scale and not asked.drain
     )  # fmt: skip
     n_gpus, n = sum(job.n_gpus for job in wanted), len(own) or asked.candidates

@@ -19,13 +19,18 @@ def _names_of(fields: TableFields, key: str) -> list[str]:
 
 
 def placement_of(fields: TableFields, n_gpus: int, key: str = "placement") -> tuple[str, ...] | None:
-    """Return the node of each rank of a job in a file, None without; a name may count, such as ``h0-3x4``."""
+    """Return the node of each rank of a job in a file, None without; a name may count, such as ``h0-3x4``.
+
+    Different names without counts, such as ``h[0-1]`` of a job of eight, have equal parts of its GPUs.
+    """
     if fields.raw(key) is None:
         return None
     nodes: list[str] = _names_of(fields, key)
     names = nodes
     for read in (repeated_names, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
         names = names if len(names) == n_gpus else read(nodes)
+    if 0 < len(names) < n_gpus and n_gpus % len(names) == 0 and len({*names}) == len(names):
+        names = [name for name in names for _ in range(n_gpus // len(names))]
     if len(names) != n_gpus:
         wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
         more = f": {kept_of(n_gpus)}" if len(names) > n_gpus else ""

@@ -1,5 +1,6 @@
 """The service as a user starts and stops it."""
 
+import asyncio
 import http.client
 import json
 import re
@@ -95,6 +96,26 @@ def test_jobs_that_do_not_fit_are_refused(commsim, tmp_path, cluster):
     jobs.write_text(json.dumps([{**JOBS[0], "gpus": 3, "placement": ["h0"] * 3}]))
     message = commsim.refuses("place", "serve", "--cluster", cluster, "--jobs", jobs)
     assert "jobs.json: job a takes 3 GPUs of h0, which has 2" in message
+
+
+def test_jobs_that_ended_do_not_come_back_when_the_service_starts_again(commsim, tmp_path, cluster, monkeypatch):
+    """The same command after ``kill -9`` added the jobs of its file again, and the version grew."""
+    flags = ("--cluster", cluster, "--jobs", tmp_path / "jobs.json", "--store", tmp_path / "jobs.sqlite")
+    seen = []
+
+    def serve(service, listening, started):
+        started("http://here")
+        seen.append((service.state.version, list(service.known)))
+        if len(seen) == 1:
+            asyncio.run(service.remove_job("a"))
+        service.close()
+
+    monkeypatch.setattr("commsim.placement.service.http_server.serve", serve)
+    assert "version" not in commsim("place", "serve", *flags).out
+    told = commsim("place", "serve", *flags).out
+    assert seen == [(1, ["a"]), (2, [])]
+    assert "jobs.sqlite, version 2, and" in told
+    assert "jobs.json is not read" in told
 
 
 def test_help_imports_no_web_framework():

@@ -106,7 +106,7 @@ def test_whole_nodes_that_hold_anything_go_back_or_are_refused(service, capfd, d
         (
             "/place",
             {"jobs": [row()], "rank_by": "magic"},
-            "rank_by must be one of slowdown, mean, min, weighted, got 'm",
+            "rank_by must be one of stretch, mean, min, weighted, got 'm",
         ),
         ("/place", {"jobs": [row()], "candidate": 3}, "candidate is not a field here; did you mean candidates? known"),
         (

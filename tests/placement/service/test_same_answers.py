@@ -11,7 +11,7 @@ from commsim.cli import main
 from commsim.placement.cluster import read_cluster
 from commsim.placement.scores import ScoreSettings
 
-RANKINGS = ("slowdown", "mean", "min", "weighted")
+RANKINGS = ("stretch", "mean", "min", "weighted")
 
 
 def drawn(seed):

@@ -93,7 +93,10 @@ def test_phases_may_touch_whatever_their_decimals():
         (with_phases((0, 10, 1), (9, 10, 1)), r"phases\[1\].offset_ms must be at or after the end of the phase before"),
         (with_phases((20, 10, 1), (0, 10, 1)), r"phases\[1\].offset_ms must be at or after the end"),
         (with_phases((10, 10, 1), (200, 66, 1)), r"phases\[1\].dur_ms must be such that it ends before the first"),
-        ([ROW | {"placement": ["h0"]}], r"\[0\].placement must name 2 nodes, one per GPU, such as h0 .*, got 1"),
+        (
+            [ROW | {"gpus": 3, "placement": ["h0", "h1"]}],
+            r"\[0\].placement must name 3 nodes, one per GPU, such as h0 .*, got 2",
+        ),
         ([ROW | {"placement": ["h0", "h1", "h2"]}], r"got 3: a job that shrinks lists the 2 that it keeps"),
         ([ROW | {"placed": ["h0", "h1", "h2"]}], r"the job has 2: a job that shrinks lists the 2 that it keeps"),
         ([ROW | {"placement": ["h0", 1]}], r"\[0\].placement\[1\] must be the name of a node, got 1"),
@@ -156,6 +159,13 @@ def test_a_placement_may_say_how_many_gpus_of_a_node():
     assert parse_jobs([named])[0].placement == ("h0x3", "h1")
     with pytest.raises(InputError, match=r"must name 4 nodes, .* such as h0 or h0x4 .*, or h0-3x4 .*, got 3"):
         parse_jobs([{**row, "placement": ["h0x2", "h1"]}])
+
+
+@pytest.mark.parametrize("names", [["h[0-1]"], ["h0", "h1"], ["h0-1"], ["h0x4", "h1x4"]])
+def test_hosts_without_counts_have_equal_parts_of_a_job(names):
+    """``h[0-1]`` of eight GPUs was refused, as Slurm's own output gives the hosts of a job."""
+    row = {"job": "a", "gpus": 8, "iter_time_ms": 40, "phases": [], "placement": names}
+    assert parse_jobs([row])[0].placement == ("h0",) * 4 + ("h1",) * 4
 
 
 def test_a_data_frame_is_read_as_its_rows_without_empty_fields() -> None:
