@@ -67,7 +67,7 @@ class PlayConfig(ExtensionFlags, EngineFlags, Hashes, Faults, CostFlags, Sizes, 
     routing: str | None = flag(
         metavar="NAME",
         help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, ecmp:qps=N (queue pairs of a "
-        "connection), or spray:entropies=E[:trims] (trims: what full links trim is sent again)",
+        "connection), or spray:entropies=E[:trims] (trims: count packets that are trimmed and sent again)",
     )
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 
@@ -150,8 +150,7 @@ class Questions(Flags):
         "as h[0-3]:h4=1G to a store; repeatable",
     )  # fmt: skip
     work: str | None = flag(
-        metavar="NAME:...", help="what an extension predicts, such as traffic:incast:senders=8, in place of a "
-        "collective",
+        metavar="NAME:...", help="in place of a collective: work of an extension, such as traffic:incast:senders=8",
     )  # fmt: skip
     tolerance: str | None = flag(metavar="FRACTION", help="largest known error with --engine auto, such as 10%% or 0.1")
     bound: bool = switched(help="print the ratio of each time to the lower bound")

@@ -229,7 +229,7 @@ def _code_of(value: Any, code: Sequence[str] | None) -> Any:
 def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Names and options of ``add_argument``."""
     options = dict(field.metadata)
-    has_default = field.default is not None and field.default is not False and field.default != ()
+    has_default = field.default is not None and field.default is not False and field.default not in ((), "")
     if has_default and "(default" not in options.get("help", ""):
         options["help"] = f"{options.get('help', '')} (default: %(default)s)".strip()
     names: tuple[str, ...] = options.pop("names")

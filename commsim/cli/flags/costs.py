@@ -61,7 +61,7 @@ class Sizes(Flags):
     stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes, such as 2 or 1.5")
     stepbytes: str | None = flag("-i", metavar="SIZE", help="step between sizes, in place of a factor")
     iters: int | None = flag(
-        "-n", metavar="N", help="iterations to measure; predictions use it only with --start-jitter"
+        "-n", metavar="N", help="iterations to measure; a prediction needs them only with --start-jitter"
     )
     warmup_iters: int | None = flag("-w", metavar="N", help="iterations before the measured ones")
 

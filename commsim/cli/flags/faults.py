@@ -41,9 +41,9 @@ class Hashes(Flags):
     TITLE: ClassVar[str] = "faults"
     hashes: int | None = flag(
         metavar="N",
-        help="number of hashes of ECMP, over which a time is the median; with 1, only the hash of --seed "
-        "(default: %(usual)s; %(few)s if one takes seconds; %(ratio)s if messages are few and either faults have a "
-        "cost or cables unequal rates)",
+        help="number of hashes of ECMP; times are medians over them. 1: only the hash of --seed (default: "
+        "%(usual)s; %(few)s if one takes seconds; %(ratio)s with few messages, if faults have a cost or cables "
+        "differ in rate)",
         shown={"usual": HASHES, "few": DefaultOf(f"{_DRAWS}:FEW"), "ratio": DefaultOf(f"{_DRAWS}:OF_RATIO")},
     )
 

@@ -48,7 +48,7 @@ class CostModelFlags(Hashes):
     gpus: str | None = flag(metavar="N[,...]", help="numbers of GPUs of each machine (default: powers of two, and all)")
     fail: tuple[str, ...] = repeated(
         metavar="WHAT[ WHAT...]",
-        help="a case with these faults, beside that without any, as in commsim run; repeatable, each a case of its own",
+        help="add curves of the network with these faults, as in commsim run; repeatable: each adds a case",
     )
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
     maxbytes: str = flag(

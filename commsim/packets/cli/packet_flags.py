@@ -47,9 +47,9 @@ class Packets(SprayingFlags, EngineFlags):
     )
     transport: str | None = flag(
         metavar="NAME|FILE.py",
-        help="window (ideal), dctcp or dcqcn, which never trim, and use one path unless --balancing is given; "
-        "nscc, rccc, eqds, ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value; or FILE.py: "
-        "a congestion control (default: window; in commsim traffic: nscc)",
+        help="window (ideal), dctcp or dcqcn: no trimming, and one path unless --balancing is given. Others: nscc, "
+        "rccc, eqds, ndp, swift, hpcc, timely, patched_timely, or a congestion control in FILE.py. NAME:key=value "
+        "sets parameters (default: window; in commsim traffic: nscc)",
     )
     window: str | None = flag(
         metavar="SIZE",
@@ -64,8 +64,8 @@ class Packets(SprayingFlags, EngineFlags):
         },
     )
     recovery: str | None = flag(
-        metavar="NAME", help="what is sent again after a loss: selective (what is missing), or go-back-n (all since "
-        "then; only window, dctcp, dcqcn on one path; default: selective)",
+        metavar="NAME", help="what is sent again after a loss: selective: the missing packets; go-back-n: these and "
+        "all after them (only window, dctcp, dcqcn on one path) (default: selective)",
     )  # fmt: skip
     buffer: str | None = flag(
         "--buffer", "--queue", metavar="SIZE",

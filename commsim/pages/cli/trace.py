@@ -50,11 +50,11 @@ class TraceConfig(FaultsInTime, PlayConfig):
     limit: int | None = flag(
         metavar="N", help="maximum number of messages: the critical path first, then others at even intervals"
     )
-    tracks: str = flag(default="both", choices=("ranks", "links", "both"), help="contents of the tracks")
+    tracks: str = flag(default="both", choices=("ranks", "links", "both"), help="what has a track")
     arrows: str = flag(
         default=DefaultOf("commsim.pages.timeline:make_timeline.arrows"),
         choices=("all", "critical", "none"),
-        help="messages with an arrow",
+        help="which messages are drawn as arrows",
     )
 
 

@@ -58,11 +58,11 @@ class ClusterRunConfig(WithJson, Hashes):
         help="how jobs get GPUs: packed (default), drawn, random, shuffled, cassini, ideal; see docs/cluster.md",
     )
     compare: bool = switched(
-        help="run all policies (or those of --policy) twice: packed, and with CASSINI (or as one --placing says)"
+        help="run all policies (or those of --policy) twice: packed, and with CASSINI or the --placing that you name"
     )
     assume: str | None = flag(
         metavar="FILE.toml",
-        help="assumptions: models, types of GPUs, CPUs, hosts lent by inference clusters, restart time",
+        help="file that changes assumptions: models, GPU types, CPUs, restart time, hosts that inference clusters lend",
     )
     largest: int | None = flag(
         metavar="GPUS", help="omit jobs with more GPUs than this (default: a job that cannot fit is an error)"

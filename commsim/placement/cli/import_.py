@@ -35,8 +35,9 @@ class PlaceImportConfig(Flags):
     )  # fmt: skip
     tier_bandwidth: str | None = flag(
         metavar="1=100Gbps,2=400Gbps",
-        help="rates of the links of each tier, which schedulers' files do not contain; tier 1 is a node's own link; "
-             "2=2:1 lays cables of the rate below at this oversubscription, 2=4x400Gbps lays four",
+        help="rates of the links of each tier, which schedulers' files do not contain. Tier 1 is a node's own link. "
+             "2=4x400Gbps: four cables up from each switch; 2=2:1: cables of tier 1's rate, the fewest for this "
+             "oversubscription",
     )  # fmt: skip
     latency: str = flag(
         default=DefaultOf("topologies:LINK_LATENCY", write_time), metavar="TIME", help="latency of every link"

@@ -118,13 +118,13 @@ class PlaceRankConfig(Hashes, Scoring, Faults, Draining):
     )  # fmt: skip
     loops: str = flag(
         default=DefaultOf("commsim.placement.place:place_jobs.loops"), choices=("merged", "literal"),
-        help="loops in CASSINI's graph of jobs and links: merged: links with the same demands count once; literal: "
-        "each link counts, and candidates with loops are discarded",
+        help="how loops in CASSINI's graph of jobs and links are found. merged: links with the same demands count "
+        "once. literal: each link counts, and candidates with loops are discarded",
     )  # fmt: skip
     rank_by: str = flag(
         default=DefaultOf("commsim.placement.place:place_jobs.rank_by"), metavar="WHAT",
-        help="stretch: predicted iteration times over iter_time_ms; mean (as in CASSINI), min or weighted: mean, "
-        "least or weighted mean score of the links; hosts: hosts that jobs use; or a FILE.py of your own",
+        help="stretch: mean of predicted iteration times over iter_time_ms. mean (as in CASSINI), min or weighted: "
+        "mean, least or weighted mean score of the links. hosts: number of hosts. Or a FILE.py of your own",
     )  # fmt: skip
     crux: int | None = flag(
         metavar="LEVELS",
@@ -142,8 +142,8 @@ class ScoreConfig(Scoring):
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
     check: bool = switched(
-        help="also simulate the jobs; prints iteration times, and whether the simulation agrees with the score "
-        "(`agrees` in JSON): the score is 1 if and only if no job's iterations become more than 0.1 %% longer"
+        help="also simulate the jobs, and print their iteration times and whether simulation and score agree (`agrees` "
+        "in JSON): score 1, and no job more than 0.1 %% slower; or a lower score, and some job slower"
     )
 
 

@@ -50,7 +50,7 @@ class CalibrateConfig(WithJson):
     output: str | None = flag(
         "-o",
         metavar="FILE",
-        help="network file to write: .toml, .json or .npz; goes on from FILE.passes.json",
+        help="network file to write: .toml, .json or .npz; an interrupted run continues from FILE.passes.json",
     )
     passes: int = flag(
         metavar="N",

@@ -36,8 +36,8 @@ class SwitchProveConfig(WithJson):
     reorder: str = flag(
         default="",
         metavar="N",
-        help="number of rounds of its slot by which a packet may be late, or any; by default 0 (links keep the order) "
-        "for switchml and omnireduce, any for switchml-live and atp",
+        help="how many rounds of its slot a packet may be late: a number, or any (default: 0, links keep the order, "
+        "for switchml and omnireduce; any for switchml-live and atp)",
     )
     restarts: int = flag(default=0, metavar="N", help="how often a worker restarts, at any moment")
     reboots: int = flag(default=0, metavar="N", help="how often the switch loses its state, at any moment")
@@ -46,7 +46,7 @@ class SwitchProveConfig(WithJson):
         metavar="KIND",
         help="what follows a failure: none, or epoch (the job begins again under another number, with clean slots)",
     )
-    bug: str = flag(default="", metavar="NAME", help="seed a bug into the protocol; an unknown name lists them")
+    bug: str = flag(default="", metavar="NAME", help="add this bug to the protocol; an unknown name lists all bugs")
     max_states: int = flag(
         default=DefaultOf("switch_model.prove.exploration:explore.max_states"),
         metavar="N",

@@ -57,7 +57,8 @@ class SwitchSimulateConfig(WithJson):
     engine: str = flag(
         choices=("auto", "event", "recurrence"),
         default="event",
-        help="recurrence: only with no losses and with --no-values",
+        help="event: event by event; recurrence: by formulas, which need no losses and --no-values; auto: recurrence "
+        "where it applies",
     )
     no_values: bool = switched(help="sum no tensors; `exact` is then null")
     versions: int | None = flag(

@@ -60,7 +60,7 @@ class TrafficFlags(Flags):
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network of hosts and switches")
     pattern: str = flag(
         default="permutation", metavar="NAME[:key=value,...]|FILE.csv",
-        help="permutation, incast, outcast, all_to_all or random; or messages with src, dst and size_B",
+        help="permutation, incast, outcast, all_to_all or random; or a CSV of messages: src, dst, size_B[, start_s]",
     )  # fmt: skip
     size: str = flag("-b", default="1MB", metavar="SIZE", help="bytes of each message")
     peers: int | None = flag(

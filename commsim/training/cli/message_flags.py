@@ -28,7 +28,9 @@ class Communication(Hashes, Faults, WithJson):
 
     TITLE: ClassVar[str] = "cost of communication"
     bandwidth: str | None = flag(metavar="RATE", help="rate of each worker in each direction, such as 100Gbps")
-    latency: str | None = flag(metavar="TIME", help="time of each step of a collective and of a message (default: 0s)")
+    latency: str | None = flag(
+        metavar="TIME", help="latency of a message, and of each step of a collective (default: 0s)"
+    )
     overhead: str | None = flag(
         metavar="TIME",
         help="time per message at the sender (default: %(usual)s; with --bandwidth 0s)",

@@ -41,8 +41,8 @@ class WorkloadShareConfig(WithJson, Faults, Hashes):
     )
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
-        help="start times (default: 0 s), or JSON of `commsim place`, which then supplies the start times, the "
-        "placements of jobs that have none, and --fail, --scale, --seed and --hashes unless they are given",
+        help="start times (default: 0 s). JSON of `commsim place` gives start times, and placements of jobs without "
+        "one. It also gives --fail, --scale, --seed and --hashes, unless you give them",
     )
     weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(

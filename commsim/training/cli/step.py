@@ -89,7 +89,7 @@ class StepConfig(OnNetwork, PhaseFlags):
         default="", choices=("fused", "flash", "unfused"),
         help="kernels of attention (default: flash with full sharding, else fused)",
     )  # fmt: skip
-    graphs: bool = switched(help="a step is captured as a CUDA graph: the host launches no kernels of experts")
+    graphs: bool = switched(help="capture the step as a CUDA graph: launches of the experts' kernels take no time")
     ignore_memory: bool = switched(help="predict a step that does not fit in the memory of the GPUs")
     expose: str | None = flag(
         metavar="KIND,...",
