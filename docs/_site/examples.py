@@ -1,7 +1,7 @@
 """The examples of a page: run them, compare what they print with what the page says, or write it into the page.
 
 ``python docs/_site/examples.py [PAGE...]`` writes these pages, by default all; texts with three dots that still fit
-stay. ``tests/docs`` compares.
+stay. ``tests/docs`` compares. A page with ``<!-- terminal: 80 columns -->`` has what a terminal of that width shows.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs").glob("howto_*.md")),
          *sorted((ROOT / "docs").glob("theory/*.md"))]  # fmt: skip
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_WIDTH = re.compile(r"^<!-- terminal: (\d+) columns -->$", re.MULTILINE)
 _COMMAND = re.compile(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", re.DOTALL)
 
 
@@ -42,7 +44,18 @@ def matches(expected: str, printed: str) -> bool:
     return re.fullmatch(re.escape(expected).replace(r"\.\.\.", ".*"), printed, re.DOTALL) is not None
 
 
-def run(command: str) -> tuple[int, str]:
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def width_of(text: str) -> int | None:
+    """Columns of the terminal whose output a page shows; None: its output is that of a pipe."""
+    found = _WIDTH.search(text)
+    return int(found[1]) if found else None
+
+
+def run(command: str, width: int | None = None) -> tuple[int, str]:
     """Run a command of commsim in this process; its exit code, and what it printed, or why it refused."""
     from collectives import COLLECTIVES
     from commsim.cli import main
@@ -51,9 +64,10 @@ def run(command: str) -> tuple[int, str]:
     if verb != "commsim":
         raise ValueError(f"only commands of commsim can be run here, got {command}")
     kept = {name: COLLECTIVES[name] for name in COLLECTIVES}
-    out, err = io.StringIO(), io.StringIO()
+    out, err = io.StringIO() if width is None else _Terminal(), io.StringIO()
+    plain = {} if width is None else {"COLUMNS": f"{width}", "NO_COLOR": "1"}
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with mock.patch.dict(os.environ, plain), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(words)
     except SystemExit as stop:
         code = int(stop.code or 0)
@@ -83,7 +97,7 @@ def filled(text: str) -> str:
     def fill(block: re.Match[str]) -> str:
         parts = []
         for command, expected in sessions(block[1]):
-            _, printed = run(command)
+            _, printed = run(command, width_of(text))
             shown = expected if expected.strip() and matches(expected, printed) else printed
             parts.append(f"$ {command}\n{shown}")
         return f"```console\n{''.join(parts)}```"

@@ -26,9 +26,10 @@ def commands(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_print_what_the_page_says(page):
-    with examples.beside(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    with examples.beside(text):
         for command, expected in commands(page):
-            code, printed = examples.run(command)
+            code, printed = examples.run(command, examples.width_of(text))
             assert (code != 0) == expected.startswith("commsim "), printed
             assert examples.matches(expected, printed), (
                 f"{page.name}: $ {command}\n{printed}\n`python docs/_site/examples.py` writes what commands print now"
@@ -41,6 +42,13 @@ def test_the_picture_of_the_readme_is_what_its_command_draws(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert main(command.replace("\\\n", " ").split()[1:]) == 0
     assert (tmp_path / name).read_text() == (DOCS / name).read_text()
+
+
+def test_the_readme_shows_what_a_terminal_of_80_columns_shows():
+    """Its tables were those of a pipe, up to 160 columns wide."""
+    assert examples.width_of((ROOT / "README.md").read_text(encoding="utf-8")) == 80
+    assert max(len(line) for _, shown in commands(ROOT / "README.md") for line in shown.splitlines()) <= 80
+    assert "-v also shows" in examples.run("commsim run ring_all_reduce --topology star:n_hosts=2 --size 1M", 80)[1]
 
 
 def test_there_are_examples_to_run():

@@ -41,11 +41,11 @@ WORLD = {
 # Kinds of classes of the matrix that compare our own parts, and one that another simulator's tables are.
 SELF = ("matrix: closed forms against the engines", "matrix: one engine against another")
 OTHERS = "sprayed fabrics: "
-SENTENCE = (
-    (f"{LEFT_OUT}several machines of 8 H100 or H200, InfiniBand or RoCE", "on several machines of 8 H100 or H200"),
-    (f"{LEFT_OUT}one machine", "on one machine"),
-    (f"{LEFT_OUT}several machines, InfiniBand", "on all clusters with InfiniBand"),
-    (f"{LEFT_OUT}several machines, RoCE", "on all with RoCE"),
+IN_README = (
+    (f"{LEFT_OUT}several machines of 8 H100 or H200, InfiniBand or RoCE", "several machines of 8 H100 or H200"),
+    (f"{LEFT_OUT}one machine", "one machine"),
+    (f"{LEFT_OUT}several machines, InfiniBand", "all clusters with InfiniBand"),
+    (f"{LEFT_OUT}several machines, RoCE", "all clusters with RoCE"),
 )
 BEGINS, ENDS = "<!-- accuracy: python -m benchmarks.accuracy -->", "<!-- end of accuracy -->"
 
@@ -110,23 +110,21 @@ def _self(classes: Mapping[str, Errors]) -> list[str]:
     return ["## Code agrees with itself", "", "And with the tables of another simulator.", "", *HEADER, *rows, ""]
 
 
-def sentence(classes: Mapping[str, Errors]) -> str:
-    """Return README's sentence on accuracy; empty where the classes are not there."""
-    parts = []
-    for name, where in SENTENCE:
-        if (errors := classes.get(f"{name}, from 1 MiB")) is not None:
-            parts.append(f"{errors.median:.0%} ({errors.p90:.0%}) {where}")
-    if not parts:
+def readme_figures(classes: Mapping[str, Errors]) -> str:
+    """Return README's figures of accuracy; empty where the classes are not there."""
+    found = ((where, classes.get(f"{name}, from 1 MiB")) for name, where in IN_README)
+    rows = [f"| {where} | {errors.median:.0%} | {errors.p90:.0%} |" for where, errors in found if errors is not None]
+    if not rows:
         return ""
-    return (
+    about = (
         "**Accuracy.** NCCL's times from 1 MiB were compared with public logs of operators; no constant was fitted to "
-        "their logs.\n"
-        f"The median error (90th percentile) is {', '.join(parts)}; [more classes](docs/accuracy.md)."
+        "their logs\n([more classes](docs/accuracy.md)).\n"
     )
+    return "\n".join([about, "| machines | median error | 90th percentile |", "|---|---|---|", *rows, ""])
 
 
 def in_readme(text: str, classes: Mapping[str, Errors]) -> str:
-    """Return README's text with its sentence on accuracy made anew.
+    """Return README's text with its figures of accuracy made anew.
 
     Parameters
     ----------
@@ -136,7 +134,7 @@ def in_readme(text: str, classes: Mapping[str, Errors]) -> str:
         Classes by name.
     """
     begin, end = text.find(BEGINS), text.find(ENDS)
-    if begin < 0 or end < begin or not (made := sentence(classes)):
+    if begin < 0 or end < begin or not (made := readme_figures(classes)):
         return text
     return f"{text[: begin + len(BEGINS)]}\n{made}\n{text[end:]}"
 
