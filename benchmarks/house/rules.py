@@ -17,6 +17,7 @@ PLAIN_DECORATORS = {
     "dataclass",
     "cache",
     "long_loops",
+    "fact",
     "functools",
     "contextlib",
     "contextmanager",

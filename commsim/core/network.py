@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,6 @@ ROUTINGS = ("ecmp", "shortest", "spray", "ecmp_polarised", "dmodk", "dimension_o
 _checked: list[Sequence[str]] = [()]  # names of the network that was made last: most are made of another one,
 _checked_links: dict[str, tuple[weakref.ref[NDArray[Any]], ...]] = {}  # with the same columns, which are read-only
 MAX_METRIC = 2**20  # so that no sum along a path exceeds 31 bits
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,13 +283,6 @@ class Network(Value):
     def _refuse(self, good: NDArray[np.bool_], wanted: str, values: NDArray[Any]) -> None:
         bad = int(np.flatnonzero(~good)[0])
         raise InputError(f"{self.name}: link {self.link_name(bad)} {wanted}, got {values[bad]}")
-
-    def fact(self, find: Callable[[Network], T]) -> T:
-        """Return what a function finds of nodes, ends of links, metrics and machines: computed once, and kept."""
-        if find not in self.facts:
-            self.facts[find] = find(self)
-        found: T = self.facts[find]
-        return found
 
     @property
     def hosts(self) -> NDArray[np.intp]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,20 @@ from .network import NIC, SWITCH, Network
 # Links that are looked at together: of millions, columns in between would be larger than what is found.
 AT_ONCE = 1 << 18
 _NAMES = ("machine", "rack", "pod")
+T = TypeVar("T")
+
+
+def fact(find: Callable[[Network], T]) -> Callable[[Network], T]:
+    """Keep with a network what a function finds of its nodes, ends of links, metrics and machines: found once."""
+
+    @functools.wraps(find)
+    def known(network: Network) -> T:
+        if find not in network.facts:
+            network.facts[find] = find(network)
+        found: T = network.facts[find]
+        return found
+
+    return known
 
 
 def partners(network: Network) -> NDArray[np.int64]:
@@ -56,16 +71,16 @@ def link_numbers(network: Network) -> NDArray[np.int64]:
     return number
 
 
+@fact
 def ports_are_few(network: Network) -> bool:
     """Whether no host has more links out than messages it can begin at once, nor NICs: then only ports limit these."""
-    return not network.has_nics and network.fact(_ports_are_few)
-
-
-def _ports_are_few(network: Network) -> bool:
+    if network.has_nics:
+        return False
     n_ports = np.bincount(network.src, minlength=network.n_nodes)
     return not ((n_ports > network.message_engines) & (network.kind != SWITCH)).any()
 
 
+@fact
 def tiers(network: Network) -> NDArray[np.int64]:
     """Links between each node and the nearest endpoint that reaches it.
 
@@ -74,10 +89,6 @@ def tiers(network: Network) -> NDArray[np.int64]:
     int64[n_nodes]
         0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
     """
-    return network.fact(_find_tiers)
-
-
-def _find_tiers(network: Network) -> NDArray[np.int64]:
     tier = levels_from(network.kind == network.seat_kind, network.src, network.dst)
     tier.setflags(write=False)
     return tier

@@ -188,7 +188,7 @@ def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     """
     hints = typing.get_type_hints(build, include_extras=True)
     for key, value in arguments.items():
-        hint, optional = _required(hints[key])
+        hint, quantity, optional = _meaning(hints[key])
         if value is None and optional:
             continue
         if typing.get_origin(hint) is typing.Literal and value not in typing.get_args(hint):
@@ -198,21 +198,18 @@ def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> 
             raise InputError(f"{build.__name__}: {key} must be a whole number, got {value!r}")
         if hint == tuple[int, ...] and not (isinstance(value, tuple) and all(map(_is_whole, value))):
             raise InputError(f"{build.__name__}: {key} must be whole numbers such as (4, 4, 4), got {value!r}")
-        takes_number = hint is float or _quantity(hint)
+        takes_number = hint is float or quantity
         if takes_number and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
             si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "ratio": "", "": ""}
-            raise InputError(f"{build.__name__}: {key} must be a number{si[_quantity(hint)]}, got {value!r}")
+            raise InputError(f"{build.__name__}: {key} must be a number{si[quantity]}, got {value!r}")
 
 
-def _required(hint: Any) -> tuple[Any, bool]:
-    """Split ``X | None`` into X and whether None is allowed."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(a for a in typing.get_args(hint) if a is not type(None)), True
-    return hint, False
-
-
-def _quantity(hint: Any) -> str:
-    return str(next(iter(getattr(hint, "__metadata__", ())), ""))
+def _meaning(hint: Any) -> tuple[Any, str, bool]:
+    """Return the type that an annotation ``X`` or ``X | None`` has, its quantity or "", and whether None is allowed."""
+    optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    if optional:
+        hint = next(one for one in typing.get_args(hint) if one is not type(None))
+    return hint, str(next(iter(getattr(hint, "__metadata__", ())), "")), optional
 
 
 def _is_whole(value: Any) -> bool:
@@ -220,7 +217,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _write(value: Any, hint: Any) -> str:
-    quantity = _quantity(_required(hint)[0])
+    _, quantity, _ = _meaning(hint)
     if quantity:
         return WRITERS[quantity](value)
     if isinstance(value, bool):
@@ -234,9 +231,9 @@ def _letters(name: str) -> str:
 
 
 def _convert(text: str, hint: Any, name: str) -> Any:
-    hint, _ = _required(hint)
-    if _quantity(hint):
-        return PARSERS[_quantity(hint)](text, name)
+    hint, quantity, _ = _meaning(hint)
+    if quantity:
+        return PARSERS[quantity](text, name)
     if typing.get_origin(hint) is typing.Literal:
         known = {_letters(one): one for one in typing.get_args(hint)}
         if _letters(text) not in known:

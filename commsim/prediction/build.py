@@ -173,60 +173,47 @@ def prepare(
     InputError
         If a name is unknown, a parameter is wrong, or the placement does not fit.
     """
-    network = load_network(network) if isinstance(network, str) else network
-    network, per_call = _with_software(collective, network) if network.software else (network, 0.0)
-    notes: tuple[Remark, ...] = ()
-    size = 0.0
-    if isinstance(collective, str) and collective.endswith(".npz"):
-        from commsim.core.files.schedule_file import own_size
+    where = load_network(network) if isinstance(network, str) else network
+    work = CollectiveWork(collective, n_ranks)
+    return plan_collective(Scenario(where, work, placement, routing, seed, assume_programmable))
 
-        path, size = collective, own_size(collective)
-        if placement is None:
-            from commsim.core.files.schedule_file import read_placed_schedule
 
-            collective, placement = read_placed_schedule(path, network)
-            if placement is not None and placement.routes is not None:
-                text = f"{path}: {len(placement.routes)} connections take the routes that it pins"
-                notes = (Remark("routes-pinned", text),)
-        else:
-            collective = load_schedule(path)
-    placement = PACKED if placement is None else placement
-    if isinstance(collective, Schedule):
-        from commsim.prediction.helper_placement import placement_of
+def _plan_of_schedule(schedule: Schedule, network: Network, scenario: Scenario) -> Plan:
+    """Plan a schedule; its helpers go where the placement of the ranks leaves room."""
+    from commsim.prediction.helper_placement import placement_of
 
-        where = placement_of(placement, network, collective, seed)
-        ready = plan_schedule(PlacedSchedule(collective, {}, where, notes), network, routing, seed)
-        ready = dataclasses.replace(ready, own_size=size)
-    elif collective.startswith(SYNTHESIZED):
-        ready = _synthesized(collective, network, n_ranks, placement=placement, routing=routing, seed=seed)
-    elif collective.startswith(OF_CHOOSING) and chosen_by_library(collective):
-        ready = house().services["plan of a library's choices"](
-            collective, network, n_ranks, placement=placement, routing=routing, seed=seed
-        )
+    asked = PACKED if scenario.placement is None else scenario.placement
+    where = placement_of(asked, network, schedule, scenario.seed)
+    return plan_schedule(PlacedSchedule(schedule, {}, where), network, scenario.routing, scenario.seed)
+
+
+def _plan_of_file(path: str, network: Network, scenario: Scenario) -> Plan:
+    """Plan the schedule of a file, placed as the file says where the scenario does not say it."""
+    from commsim.core.files.schedule_file import own_size, read_placed_schedule
+
+    size, notes = own_size(path), tuple[Remark, ...]()
+    if scenario.placement is not None:
+        schedule = load_schedule(path)
     else:
-        entry, raw = collective_entry(collective)
-        request = CollectiveRequest(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
-        has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
-        has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
-        mark = next((mark for mark in KINDS if mark in has), None)
-        if mark is None:
-            ready = plan_schedule(build_collective(request), network, routing, seed)
-        else:
-            ready = house().planners[mark](request)
-    if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
-        raise InputError(f"the schedule has {count_text(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
-    if network.software:
-        from commsim.prediction.software import software
+        schedule, placement = read_placed_schedule(path, network)
+        scenario = dataclasses.replace(scenario, placement=placement)
+        if placement is not None and placement.routes is not None:
+            text = f"{path}: {len(placement.routes)} connections take the routes that it pins"
+            notes = (Remark("routes-pinned", text),)
+    return dataclasses.replace(_plan_of_schedule(schedule, network, scenario), own_size=size, notes=notes)
 
-        software(network.software).refuse(network.machine[ready.placement.nodes])
+
+def _with_calls(plan: Plan, name: str, per_call: float) -> Plan:
+    """Refuse machines that a software was not measured on, and add the time of a call where it posts calls."""
+    from commsim.prediction.software import software
+
+    software(name).refuse(plan.network.machine[plan.placement.nodes])
     if not per_call:
-        return ready
-    if ready.posts_calls:
-        return dataclasses.replace(ready, before=ready.before + per_call)
-    remark = Remark(
-        "call-left-out", f"{ready.schedule.name}: without the time of a call of software {network.software}"
-    )
-    return dataclasses.replace(ready, notes=(*ready.notes, remark))
+        return plan
+    if plan.posts_calls:
+        return dataclasses.replace(plan, before=plan.before + per_call)
+    remark = Remark("call-left-out", f"{plan.schedule.name}: without the time of a call of software {name}")
+    return dataclasses.replace(plan, notes=(*plan.notes, remark))
 
 
 def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
@@ -262,11 +249,34 @@ class CollectiveWork(Work):
     n_ranks: int | None = None
 
     def plan(self, scenario: Scenario) -> WorkPlan:
-        """Return the plan of the collective."""
-        return prepare(
-            self.collective, scenario.network, n_ranks=self.n_ranks, placement=scenario.placement,
-            routing=scenario.routing, seed=scenario.seed, assume_programmable=scenario.assume_programmable,
-        )  # fmt: skip
+        """Return the plan of the collective; of a registered one that of its kind's planner."""
+        collective, network, n_ranks = self.collective, scenario.network, self.n_ranks
+        network, per_call = _with_software(collective, network) if network.software else (network, 0.0)
+        placement = PACKED if scenario.placement is None else scenario.placement
+        placing: dict[str, Any] = {"placement": placement, "routing": scenario.routing, "seed": scenario.seed}
+        if isinstance(collective, Schedule):
+            ready = _plan_of_schedule(collective, network, scenario)
+        elif collective.endswith(".npz"):
+            ready = _plan_of_file(collective, network, scenario)
+        elif collective.startswith(SYNTHESIZED):
+            ready = _synthesized(collective, network, n_ranks, **placing)
+        elif collective.startswith(OF_CHOOSING) and chosen_by_library(collective):
+            ready = house().services["plan of a library's choices"](collective, network, n_ranks, **placing)
+        else:
+            entry, raw = collective_entry(collective)
+            request = CollectiveRequest(
+                entry, raw, network, n_ranks, **placing, assume_programmable=scenario.assume_programmable
+            )
+            has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
+            has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
+            mark = next((mark for mark in KINDS if mark in has), None)
+            if mark is None:
+                ready = plan_schedule(build_collective(request), network, scenario.routing, scenario.seed)
+            else:
+                ready = house().planners[mark](request)
+        if n_ranks not in (None, ready.schedule.n_ranks):
+            raise InputError(f"the schedule has {count_text(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
+        return _with_calls(ready, network.software, per_call) if network.software else ready
 
     def with_collective(self, collective: str | Schedule) -> Self:
         """Return the work with another collective."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.core.network_queries import tiers
+from commsim.core.network_queries import fact, tiers
 
 from .merge_switches import fabric_nodes, switch_classes
 
@@ -52,6 +52,7 @@ class FabricForest:
         return total
 
 
+@fact
 def fabric_forest(network: Network) -> FabricForest | None:
     """Find the forest of a network's fabric.
 

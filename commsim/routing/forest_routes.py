@@ -56,11 +56,6 @@ class RouteEnds:
     forest: Forest
 
 
-def forest_of(network: Network) -> FabricForest | None:
-    """Return the forest of a network's fabric, which is kept with it."""
-    return network.fact(fabric_forest)
-
-
 def ends_of_routes(
     network: Network,
     src: NDArray[np.int64],
@@ -87,7 +82,7 @@ def ends_of_routes(
     for known, begin, end, found in _ends:
         if known is network and np.array_equal(begin, src) and np.array_equal(end, dst):
             return found
-    forest = forest_of(network)
+    forest = fabric_forest(network)
     if forest is None:
         return None
     found = _find_ends(network, forest, src, dst, rows)
@@ -131,7 +126,7 @@ def _ports(
     forwards, machine = network.forwards, network.machine
     inbound = forwards & ~only_sends(network)
     inbound.setflags(write=False)  # as `forwards`: a kernel is compiled for each kind
-    alike = network.fact(alike_machines)
+    alike = alike_machines(network)
     if alike is not None and (machine[sources] >= 0).all() and (machine[targets] >= 0).all():
         return (
             ports_inside(network, alike, sources, forwards, inward=False),

@@ -12,8 +12,7 @@ from commsim.core.cache import Cache
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 
-from .fabric_forest import FabricForest
-from .forest_routes import forest_of
+from .fabric_forest import FabricForest, fabric_forest
 from .link_rows import links_in_rows, only_sends
 from .merge_switches import fabric_nodes
 from .routing import Routes, find_routes
@@ -115,7 +114,7 @@ def find_joined_routes(network: Network, src: NDArray[np.int32], dst: NDArray[np
     RoutingError
         If a pair has no path.
     """
-    forest = forest_of(network)
+    forest = fabric_forest(network)
     if forest is None:
         return None
     key, pair = np.unique(src.astype(np.int64) * network.n_nodes + dst, return_inverse=True)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import GPU, MAX_METRIC, SWITCH, Network
+from commsim.core.network_queries import fact
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 # Links from which on counting pays the loading of its kernel: it takes a fifth of the time of sorting.
@@ -51,16 +52,13 @@ class KeptRows(Protocol):
         """Forget them."""
 
 
+@fact
 def only_sends(network: Network) -> NDArray[np.bool_]:
     """Return the GPUs that pass on what their machine sends, and nothing that it receives, as with PXN.
 
     These are GPUs on an NVSwitch that forward: NCCL moves a message over NVLink to the GPU beside the NIC of the
     receiver's rail, and the receiver takes it from its own NIC. Else the way over the sender's rail is as short.
     """
-    return network.fact(_find_only_sends)
-
-
-def _find_only_sends(network: Network) -> NDArray[np.bool_]:
     passes = network.forwards & (network.kind == GPU)
     links = np.flatnonzero((network.metric == NVLINK_METRIC) & passes[network.src])
     src, dst = network.src[links], network.dst[links]

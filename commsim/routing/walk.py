@@ -177,7 +177,7 @@ def _known(
     src, dst, _ = flows
     known = walk_known(network, *flows, choice, order, rows)
     found = [] if known is None else [known]
-    alike = network.fact(alike_machines)
+    alike = alike_machines(network)
     if alike is not None:
         found.append(routes_inside(network, alike, src, dst, walk))
     return [one for one in found if len(one[0])]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import Network
-from commsim.core.network_queries import levels_from, live_nics
+from commsim.core.network_queries import fact, levels_from, live_nics
 
 
 def rails(network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -42,11 +42,12 @@ def links_to_nics(
     nics : int64[n_rails, n]
         Those NICs; -1 without.
     """
-    links, nics = network.fact(_find_links_to_nics)
+    links, nics = _all_links_to_nics(network)
     return links[:, nodes].astype(np.int64), nics[:, nodes].astype(np.int64)
 
 
-def _find_links_to_nics(network: Network) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+@fact
+def _all_links_to_nics(network: Network) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return both of :func:`links_to_nics` for all nodes."""
     machine, n_nodes = network.machine, network.n_nodes
     nics, rail = rails(network)
@@ -112,9 +113,9 @@ def own_nics(network: Network, used: NDArray[np.integer[Any]] | None = None) -> 
     NCCL 2.30.7, ``src/graph/topo.cc`` (ncclTopoGetLocalNetType: `netsPerGpu`, channel modulo `netsPerGpu`) and
     ``search.cc`` (ncclTopoSelectNets).
     """
-    found = network.fact(_choices)
+    found = _choices(network)
     if found is None or used is None:
-        return None if found is None else network.fact(_own_of_all)
+        return None if found is None else _own_of_all(network)
     seats, near, nics = found
     some = np.isin(seats, used)
     return _divided(network, seats[some], near[:, some], nics[:, some])
@@ -126,6 +127,7 @@ def most_own(network: Network, nodes: NDArray[np.integer[Any]]) -> int:
     return 1 if own is None else max(1, int(np.count_nonzero(own[nodes] >= 0, axis=1).max()))
 
 
+@fact
 def _choices(network: Network) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]] | None:
     """Return seats that have several NICs equally near, whether each NIC is one of them, and the NICs; None without.
 
@@ -167,8 +169,9 @@ def _has_several_ways(network: Network) -> NDArray[np.bool_]:
     return np.asarray(n_ways != 1) if start.any() else np.zeros(network.n_nodes, np.bool_)
 
 
+@fact
 def _own_of_all(network: Network) -> NDArray[np.int64] | None:
-    return None if (found := network.fact(_choices)) is None else _divided(network, *found)
+    return None if (found := _choices(network)) is None else _divided(network, *found)
 
 
 def _divided(

@@ -75,41 +75,27 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class RingCounts:
-    """What laying out rings grows with.
+class RingLayout:
+    """What laying out rings takes.
 
     Parameters
     ----------
-    rows, hops : int
-        Transfers, and hops, that are examined to find phases.
+    to_find, to_wait : float, s
+        Processor seconds until the phases are found, and until it is known what they wait for.
     connections : int
         Connections of all phases.
-    pairs, meetings : int
-        Pairs of phases, and pairs of their connections that meet at a participant.
     has_slots : bool
         Whether connections carry several messages in a round.
     """
 
-    rows: int
-    hops: int
+    to_find: float
+    to_wait: float
     connections: int
-    pairs: int
-    meetings: int
     has_slots: bool = False
 
-    @property
-    def seconds_of_phases(self) -> float:
-        """Processor seconds until the phases are found."""
-        return costs.PHASE_ROW * self.rows + costs.PHASE_HOP * self.hops
 
-    @property
-    def seconds_of_waits(self) -> float:
-        """Processor seconds to find what phases wait for."""
-        return costs.PHASE_PAIR * self.pairs + costs.MEETING * self.meetings
-
-
-def ring_counts(paths: FlowPaths) -> RingCounts | None:
-    """Count what laying out rings grows with; None where the schedule is surely not made of rings.
+def ring_layout(paths: FlowPaths) -> RingLayout | None:
+    """Estimate what laying out rings takes; None where the schedule is surely not made of rings.
 
     Where looking for phases is much beside the event engine, or rings would be no cheaper than going transfer by
     transfer even if all hops were one phase, it is left out: then each hop counts as a phase and every row as a
@@ -122,25 +108,25 @@ def ring_counts(paths: FlowPaths) -> RingCounts | None:
     if paths.job.messages is not None or any(b.n_fences or (b.times > 1 and b.n_hops != 1) for b in blocks):
         return None
     hops = sum(b.n_hops for b in blocks)
-    rough = RingCounts(paths.n_rows, hops, paths.n_rows, math.comb(min(hops, MAX_PHASES), 2), 0)
-    least = costs.RINGS_BEGIN + rough.seconds_of_phases + costs.RING_CONNECTION * paths.n_rows / max(1, hops)
-    if rough.seconds_of_phases > paths.at_risk or least > paths.move_cost:
-        return rough
+    to_find = costs.PHASE_ROW * paths.n_rows + costs.PHASE_HOP * hops
+    least = costs.RINGS_BEGIN + to_find + costs.RING_CONNECTION * paths.n_rows / max(1, hops)
+    if to_find > paths.at_risk or least > paths.move_cost:
+        return RingLayout(to_find, costs.PHASE_PAIR * math.comb(min(hops, MAX_PHASES), 2), paths.n_rows)
     phases = paths.ring_phases
     if not phases:
         return None
     connections = sum(phase.src.size for phase in phases)
+    to_wait = costs.PHASE_PAIR * math.comb(len(phases), 2) + costs.MEETING * count_meetings(phases)
     # they are found, and kept: no way looks for them again
-    pairs, has_slots = math.comb(len(phases), 2), any(phase.has_slots for phase in phases)
-    return RingCounts(0, 0, connections, pairs, count_meetings(phases), has_slots)
+    return RingLayout(0.0, to_wait, connections, any(phase.has_slots for phase in phases))
 
 
 def _estimate_rings(paths: FlowPaths) -> WayCost | None:
-    counts = ring_counts(paths)
-    if counts is None or counts.has_slots:
+    rings = ring_layout(paths)
+    if rings is None or rings.has_slots:
         return None
-    laid_out = costs.RINGS_BEGIN + counts.seconds_of_phases + costs.RING_CONNECTION * counts.connections
-    return WayCost(laid_out, laid_out + counts.seconds_of_waits + costs.RING_MESSAGE * paths.n_transfers)
+    laid_out = costs.RINGS_BEGIN + rings.to_find + costs.RING_CONNECTION * rings.connections
+    return WayCost(laid_out, laid_out + rings.to_wait + costs.RING_MESSAGE * paths.n_transfers)
 
 
 def _plan_rings(paths: FlowPaths) -> Simulation | None:
@@ -206,12 +192,12 @@ def _plan_symmetric(paths: FlowPaths) -> Simulation | None:
 
 
 def _estimate_streamed(paths: FlowPaths) -> WayCost | None:
-    counts = ring_counts(paths) if paths.n_transfers <= costs.MAX_STREAMED else None
-    if counts is None:
+    rings = ring_layout(paths) if paths.n_transfers <= costs.MAX_STREAMED else None
+    if rings is None:
         return None
-    laid_out = costs.STREAMED_BEGIN + counts.seconds_of_phases + costs.STREAMED_CONNECTION * counts.connections
-    each = costs.STREAMED_SLOT if counts.has_slots else costs.STREAMED_MESSAGE
-    return WayCost(laid_out, laid_out + counts.seconds_of_waits + each * paths.n_transfers)
+    laid_out = costs.STREAMED_BEGIN + rings.to_find + costs.STREAMED_CONNECTION * rings.connections
+    each = costs.STREAMED_SLOT if rings.has_slots else costs.STREAMED_MESSAGE
+    return WayCost(laid_out, laid_out + rings.to_wait + each * paths.n_transfers)
 
 
 def _plan_streamed(paths: FlowPaths) -> Simulation | None:

@@ -11,6 +11,7 @@ import numpy as np
 from collectives.dense.multi_ring import leaving
 from commsim.core.cache import once
 from commsim.core.network import Network
+from commsim.core.network_queries import fact
 from commsim.prediction.good_parameters import nearest_rails
 from commsim.routing.link_rows import only_sends
 
@@ -44,7 +45,7 @@ def seen_by_channels(launch: NcclLaunch, parameters: Mapping[str, Any]) -> Netwo
     if parameters.get("algorithm") not in BY_SEARCH:
         return launch.network
     is_apart = once(launch._facts, "own NICs", lambda: _leave_by_own_nics(launch))
-    return launch.network.fact(_without_relays) if is_apart else launch.network
+    return _without_relays(launch.network) if is_apart else launch.network
 
 
 def _leave_by_own_nics(launch: NcclLaunch) -> bool:
@@ -58,6 +59,7 @@ def _leave_by_own_nics(launch: NcclLaunch) -> bool:
     return bool((links[out] == links.min()).all())
 
 
+@fact
 def _without_relays(network: Network) -> Network:
     """Return the network in which GPUs pass nothing on for others; itself where they do not."""
     relays = only_sends(network)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
+from commsim.core.network_queries import fact
 from commsim.core.pinned_routes import gathered
 from commsim.routing.link_rows import links_in_rows, only_sends
 from commsim.routing.merge_switches import fabric_nodes
@@ -51,6 +52,7 @@ class AlikeMachines:
     ends: NDArray[np.int32]
 
 
+@fact
 def alike_machines(network: Network) -> AlikeMachines | None:
     """Compare the machines of a network; None where one differs from the first, two are joined directly, or few are."""
     machine = network.machine

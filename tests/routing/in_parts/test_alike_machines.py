@@ -34,7 +34,7 @@ def test_routes_are_those_of_a_search_in_the_whole_network(
 ) -> None:
     network = load_network(spec)
     src, dst = pairs(network)
-    assert network.fact(alike_machines) is not None
+    assert alike_machines(network) is not None
     found = find_routes(network, src, dst, routing=routing, seed=4)
     monkeypatch.setattr(walk, "LEAST", len(src) + 1)
     searched = find_routes(dataclasses.replace(network), src, dst, routing=routing, seed=4)
@@ -45,7 +45,7 @@ def test_routes_are_those_of_a_search_in_the_whole_network(
 @pytest.mark.parametrize("spec", NETWORKS)
 def test_ports_are_those_that_are_found_one_by_one(spec: str) -> None:
     network = load_network(spec)
-    machines = network.fact(alike_machines)
+    machines = alike_machines(network)
     assert machines is not None
     nodes, fabric = network.endpoints[::3].astype(np.int64), fabric_nodes(network)
     ends = network.src, network.dst
@@ -59,7 +59,7 @@ def test_ports_are_those_that_are_found_one_by_one(spec: str) -> None:
 
 def test_routes_inside_are_of_pairs_in_one_machine_and_all_of_them_on_nvswitch() -> None:
     network = load_network(RAILS)
-    machines = network.fact(alike_machines)
+    machines = alike_machines(network)
     assert machines is not None
     src, dst = pairs(network)
     which = routes_inside(network, machines, src, dst, walk.walk)[0]
@@ -70,7 +70,7 @@ def test_ways_through_the_fabric_that_may_be_as_short_are_left_to_the_search() -
     network = load_network(RAILS)
     cheap = np.where(network.metric == 4, 1, network.metric)  # out of the machine and back costs what NVSwitch does
     network = dataclasses.replace(network, metric=cheap)
-    machines = network.fact(alike_machines)
+    machines = alike_machines(network)
     assert machines is not None
     same = network.endpoints[:1], network.endpoints[:1]
     assert len(routes_inside(network, machines, *pairs(network), walk.walk)[0]) > 0  # a node and itself
