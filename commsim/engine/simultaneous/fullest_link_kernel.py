@@ -4,7 +4,8 @@ All flows start together, so a link has fewer and fewer of them, and a flow gets
 links has for each of those that may still be there. The kernel goes through time in steps, with what each flow has left
 at most, and proves that the fullest link is never idle. If it were not full, each of its flows would have its
 bottleneck elsewhere, and get at least what the links beside it have for each: so it is full if that is, together, more
-than it can carry. When it alone has flows left, it is full by itself, if those beside it are as fast.
+than it can carry. When it alone has flows left, it is full by itself, if those beside it are as fast. Flows that get
+less than others because of one and the same link beside it get the same.
 
 References
 ----------
@@ -30,6 +31,8 @@ N_STEPS = 256
 CAUTION, ROUNDING = 1e-9, 1e-13
 # What is known of a flow when others have left: it has left too, is as far as any of its link, or may be behind.
 GONE, IN_STEP, BEHIND = range(3)
+# Links that may have kept a flow behind, where it is not one: none, or several.
+NO_LINK, SEVERAL_LINKS = -1, -2
 
 
 class FlowBounds(NamedTuple):
@@ -42,6 +45,7 @@ class FlowBounds(NamedTuple):
     rate: Floats  # [n_flows], B/s that it gets at least
     beside: Floats  # [n_flows], the same as far as other links than the fullest one decide
     state: NDArray[np.uint8]  # [n_flows]
+    by: Numbers  # [n_flows], link that may have kept it behind, or NO_LINK, or SEVERAL_LINKS
     n_there: Wholes  # [n_links], flows that may still be there
     each: Floats  # [n_links], what a link has for each of these
     mine: Numbers  # flows of the fullest link that may still be there,
@@ -51,7 +55,13 @@ class FlowBounds(NamedTuple):
 
 @kernel
 def fullest_is_last(
-    capacity: Floats, first: Wholes, link: Numbers, n_bytes: Floats, fullest: int, state: NDArray[np.uint8]
+    capacity: Floats,
+    first: Wholes,
+    link: Numbers,
+    n_bytes: Floats,
+    fullest: int,
+    state: NDArray[np.uint8],
+    by: Numbers,
 ) -> float:
     """Prove that a link is full from the beginning until all flows have left.
 
@@ -67,6 +77,9 @@ def fullest_is_last(
         The link whose bytes take longest.
     state : uint8[n_flows]
         Written: ``GONE``, ``IN_STEP`` or ``BEHIND``.
+    by : int32[n_flows]
+        Written, for flows of the fullest link: the only other link that may have given them less than to those in
+        step, else ``NO_LINK`` or ``SEVERAL_LINKS``.
 
     Returns
     -------
@@ -75,8 +88,9 @@ def fullest_is_last(
     """
     n_flows, n_links = n_bytes.shape[0], capacity.shape[0]
     t = FlowBounds(
-        first, link, n_bytes, n_bytes.copy(), np.zeros(n_flows), np.zeros(n_flows), state, np.zeros(n_links, np.int64),
-        np.zeros(n_links), np.empty(n_flows, np.int32), np.empty(n_flows, np.int32), np.zeros(2, np.int64),
+        first, link, n_bytes, n_bytes.copy(), np.zeros(n_flows), np.zeros(n_flows), state, by,
+        np.zeros(n_links, np.int64), np.zeros(n_links), np.empty(n_flows, np.int32), np.empty(n_flows, np.int32),
+        np.zeros(2, np.int64),
     )  # fmt: skip
     until = _begin(t, fullest) / capacity[fullest]
     for k in range(t.n[0]):
@@ -93,7 +107,7 @@ def fullest_is_last(
         for k in range(t.n[0]):
             f = t.mine[k]
             if t.beside[f] < most * (1.0 - ROUNDING):
-                t.state[f] = BEHIND
+                _note_behind(t, f, fullest, most)
             if n_bytes[f] > served:
                 step = min(step, max((n_bytes[f] - served) / most, until * ROUNDING))
         now += step
@@ -112,7 +126,7 @@ def _begin(t: FlowBounds, fullest: int) -> float:
         for e in range(t.first[f], t.first[f + 1]):
             t.n_there[t.link[e]] += 1
             is_mine = is_mine or t.link[e] == fullest
-        t.state[f] = IN_STEP if is_mine else BEHIND
+        t.state[f], t.by[f] = IN_STEP if is_mine else BEHIND, NO_LINK
         if is_mine:
             total += t.left[f]
             t.mine[t.n[0]] = f
@@ -173,6 +187,16 @@ def _most(t: FlowBounds, capacity: float, served: float) -> float:
         if n_less < n:
             most = (capacity - less) / (n - n_less)
     return most
+
+
+@njit_norefcount
+def _note_behind(t: FlowBounds, f: int, fullest: int, most: float) -> None:
+    """Note that flow `f` of the fullest link may get less than `most`, and because of which links."""
+    t.state[f] = BEHIND
+    for e in range(t.first[f], t.first[f + 1]):
+        p = t.link[e]
+        if p != fullest and t.each[p] < most * (1.0 - ROUNDING):
+            t.by[f] = p if t.by[f] == NO_LINK or t.by[f] == p else SEVERAL_LINKS
 
 
 @njit_norefcount

@@ -125,15 +125,20 @@ def _last_proven(plan: SimultaneousPlan, n_bytes: Times, begin: float) -> float 
     first, link = of.rows()
     needs = np.bincount(link, np.repeat(n_bytes, np.diff(first)), len(of.capacity)) / of.capacity
     fullest = int(needs.argmax())
-    state = np.empty(len(n_bytes), np.uint8)
-    others_s = fullest_is_last(of.capacity, first, link, n_bytes, fullest, state)
+    state, by = np.empty(len(n_bytes), np.uint8), np.empty(len(n_bytes), np.int32)
+    others_s = fullest_is_last(of.capacity, first, link, n_bytes, fullest, state, by)
     in_step, behind = state == IN_STEP, state == BEHIND
     # the largest of those in step leave together; one that is behind, if any is, leaves last, and perhaps alone
     largest = in_step & (n_bytes == n_bytes[in_step].max(initial=0.0))
     latency = float(of.latency[largest if largest.any() else behind].max(initial=0.0))
     took, rounding = float(needs[fullest]), ROUNDING * float(needs[fullest])
     late = max(others_s + float(of.latency.max()) - took, float(of.latency[state != GONE].max(initial=0.0)))
-    if late > latency + rounding or (of.latency[behind] < latency - rounding).any():
+    # those that one link keeps behind get the same, so the largest of them is the last
+    far = behind & (of.latency < latency - rounding)
+    near = behind & ~far & (by >= 0)
+    most = np.zeros(len(of.capacity))
+    np.maximum.at(most, by[near], n_bytes[near])
+    if late > latency + rounding or (by[far] < 0).any() or (n_bytes[far] > most[by[far]]).any():
         return None
     return (begin + plan.overhead) + took + latency
 
