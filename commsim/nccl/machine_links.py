@@ -224,8 +224,13 @@ def _own_links(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.bool_
 
 
 def gpus_beside_a_nic(network: Network, unit: NDArray[np.int64], node: int) -> int:
-    """Return the number of GPUs on the PCIe switches that join a GPU to a NIC; 0 where none does."""
+    """Return the number of GPUs on the PCIe switches that join a GPU to a NIC; 0 where none does.
+
+    A GPU with a port of its own has a NIC that no other GPU is near, as :func:`links_outside` takes it.
+    """
     in_unit, kind = unit == unit[node], network.kind
+    if not (in_unit & (kind == NIC)).any() and (~in_unit[network.dst[network.src == node]]).any():
+        return 1
     hubs = network.dst[_own_links(network, unit, np.arange(network.n_nodes) == node)]
     hubs = hubs[kind[hubs] == SWITCH]
     beside = np.unique(network.dst[np.isin(network.src, hubs) & in_unit[network.dst]])

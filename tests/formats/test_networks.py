@@ -19,6 +19,7 @@ from commsim.formats.htsim import write_htsim
 from commsim.formats.htsim_flows import write_flows
 from commsim.formats.ns3 import read_ns3, write_ns3
 from commsim.formats.simai import read_simai, write_simai
+from commsim.nccl.choice import ranges
 from commsim.nccl.of_network import NcclOptions, setting_of
 from commsim.nccl.site import site_of
 from commsim.prediction.build import prepare
@@ -312,5 +313,6 @@ def test_ports_of_gpus_are_nics_to_nccl(tmp_path):
     network = read_simai(simai(tmp_path))
     setting = setting_of(network, place(network, 8), 8, NcclOptions())
     ring = setting.channels["ring"]
-    assert (ring.n * ring.inter, setting.one_nic_tree) == (4 * 48e9, False)
+    assert (ring.n * ring.inter, setting.one_nic_tree) == (4 * 48e9, True)  # no second GPU is near a port
+    assert ranges(setting, "all_reduce", 2**28)[-1].cell.name == "nvls_tree/simple"  # as of dgx-h100:n_gpus=4
     assert site_of(network, place(network, 8), setting).nics == 4 * 50e9
