@@ -167,6 +167,8 @@ class NcclCall:
         Buffer of a connection with Simple (``NCCL_BUFFSIZE``); 0 for NCCL's own, 4 MiB.
     nvls_chunk : int, bytes
         Largest chunk of NVLink SHARP; 0 for 128 KiB, and 64 KiB with trees of four nodes and more.
+    rccl : bool
+        Whether RCCL cuts and runs it, whose trees with Simple differ.
 
     Raises
     ------
@@ -187,6 +189,7 @@ class NcclCall:
     slow_network: bool = False
     buffer: int = 0
     nvls_chunk: int = 0
+    rccl: bool = False
 
     def __post_init__(self) -> None:
         check_pair(self.operation, self.algorithm, self.protocol)

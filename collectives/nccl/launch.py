@@ -125,6 +125,7 @@ class NcclParameters:
                 heads=_heads(algorithm, self.operation, len(units[0]), self.heads),
                 buffer=self.buffer,
                 nvls_chunk=self.nvls_chunk,
+                rccl=self.name.startswith("rccl"),
             )
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None

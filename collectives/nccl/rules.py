@@ -28,7 +28,8 @@ ALIGNMENT = 16
 # log: docs/data/nccl_real.md). LL counts four times, since it is for what is small.
 TRAFFIC, LL_TRAFFIC, MORE_TRAFFIC = 32 * KIB, 4, (2, 29)
 
-# Since this release a tree with Simple has chunks of a whole step; before, smaller ones where they would be few.
+# Since this release a tree with Simple has chunks of a whole step; before, smaller ones where they would be few, as in
+# every release of RCCL (2.18 to 2.28, src/enqueue.cc).
 WHOLE_TREE_CHUNKS = (2, 20)
 # Threads of a channel: of slow rings with Simple, and of what always takes them all.
 SLOW_THREADS, WIDE_THREADS = 256, 640
@@ -164,7 +165,7 @@ def chunk_bytes(call: NcclCall, part: int) -> int:
     elif call.algorithm == "nvls_tree":
         largest = call.nvls_chunk or (MANY_NODES_CHUNK if call.n_nodes >= MANY_NODES else OWN_CHUNK)
         chunk = _stepped(largest, total / call.n_heads, ((32, 256), (16, 128), (4, 64), (1, 32)))
-    elif call.algorithm == "tree" and call.protocol == "simple" and call.version < WHOLE_TREE_CHUNKS:
+    elif call.algorithm == "tree" and call.protocol == "simple" and (call.rccl or call.version < WHOLE_TREE_CHUNKS):
         depth = call.n_ranks // call.n_nodes + call.n_nodes.bit_length() - 2
         chunk = _halved(chunk, total, ((depth * 8, 128), (depth * 4, 64), (depth, 32)))
     elif call.algorithm == "tree" and call.protocol == "ll128":

@@ -6,7 +6,9 @@ from itertools import pairwise
 import pytest
 
 from collectives import COLLECTIVES
+from collectives.nccl.call import NcclCall
 from collectives.nccl.mesh_rings import mesh_cycles, mesh_order
+from collectives.nccl.rules import cut_call
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.prediction.build import prepare
@@ -83,6 +85,13 @@ def test_a_tree_goes_through_a_machine_as_the_ring_of_its_channel():
     links = +links
     assert len(links) == 2 * 8 * 7
     assert max(links.values()) < 1.5 * min(links.values())
+
+
+@pytest.mark.parametrize(("library", "chunk"), [("rccl", 32), ("nccl", 512)])
+def test_rccl_cuts_trees_with_simple_into_small_chunks_where_they_would_be_few(library, chunk):
+    """Half a MiB on each of 4 channels is one whole step of 512 KiB, fewer than the tree is deep."""
+    built = NcclCall("all_reduce", 2**21, 32, 4, "tree", "simple", 4, rccl=library == "rccl")
+    assert {part.chunk for part in cut_call(built)} == {chunk * 1024}
 
 
 @pytest.mark.parametrize(
