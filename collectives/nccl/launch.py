@@ -267,7 +267,8 @@ def _trees(parameters: NcclParameters, call: NcclCall, parts: tuple[ChannelPart,
             place = leaving(len(units[0]), channel, parameters.rails)
             trees.append(ChannelTree(over_machines(units, nodes, place, n), channel))
     # A head returns sums by the connections on which it gives to other heads: NCCL has other warps for it.
-    write_trees(p, trees, pieces, up=True, down=True, apart=call.n_channels if direct else 0)
+    in_turn = call.rccl and call.protocol == "simple"
+    write_trees(p, trees, pieces, up=True, down=True, apart=call.n_channels if direct else 0, in_turn=in_turn)
     return p.build()
 
 

@@ -110,7 +110,8 @@ def chain(order: NDArray[np.int64], root: int) -> Parents:
 
 
 def write_trees(
-    p: Program, trees: Sequence[ChannelTree], pieces: Pieces, *, up: bool, down: bool, apart: int = 0
+    p: Program, trees: Sequence[ChannelTree], pieces: Pieces, *, up: bool, down: bool, apart: int = 0,
+    in_turn: bool = False,
 ) -> None:  # fmt: skip
     """Write all loops: each piece is added up from the leaves to the root, and copied from the root to the leaves.
 
@@ -126,7 +127,14 @@ def write_trees(
         Whether to write the way up, and the way down.
     apart : int
         What is added to the channels on the way down, where connections would else carry both ways of several trees.
+    in_turn : bool
+        Whether a rank sends all pieces up before it takes the first from above: RCCL has all threads on one way
+        (``src/device/all_reduce.h``, runTreeUpDown), where NCCL has some on either.
     """
+    if in_turn:
+        write_trees(p, trees, pieces, up=up, down=False)
+        p.fence()
+        up = False
     for loops, times in runs(pieces):
         of_channel = {loop.channel: loop for loop in loops}
         rows = [

@@ -87,6 +87,22 @@ def test_a_tree_goes_through_a_machine_as_the_ring_of_its_channel():
     assert max(links.values()) < 1.5 * min(links.values())
 
 
+@pytest.mark.parametrize(
+    ("library", "protocol", "stage"), [("rccl", "simple", 1), ("rccl", "ll128", 0), ("nccl", "simple", 0)]
+)
+def test_rccl_sends_all_pieces_up_a_tree_with_simple_before_any_comes_down(library, protocol, stage):
+    """Its kernel is runTreeUpDown, all threads on one way; with LL and LL128, and in NCCL, both ways go at once."""
+    machines = (tuple(range(8)), tuple(range(8, 16)))
+    built = COLLECTIVES[f"{library}_all_reduce"].build(
+        16, algorithm="tree", protocol=protocol, channels=8, n_bytes=2**26, machines=machines
+    )
+    check(built)
+    every = built.expand()
+    adds = every["op"] > 0
+    assert set(every["stage"][adds].tolist()) == {0}
+    assert set(every["stage"][~adds].tolist()) == {stage}
+
+
 @pytest.mark.parametrize(("library", "chunk"), [("rccl", 32), ("nccl", 512)])
 def test_rccl_cuts_trees_with_simple_into_small_chunks_where_they_would_be_few(library, chunk):
     """Half a MiB on each of 4 channels is one whole step of 512 KiB, fewer than the tree is deep."""
