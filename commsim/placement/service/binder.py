@@ -77,18 +77,31 @@ class Binder:
             return [replace(job, placed=(*job.placed, *[args.Node] * n_gpus))]
 
         def without_pod() -> list[JobRecord]:
-            job = _required(pod, state())
-            return [replace(job, job=replace(job.job, start=None), placed=job.placed[: len(job.placed) - n_gpus])]
+            job, hosts = _required(pod, state()), state().host_of  # other pods may have been bound since
+            own = [i for i, node in enumerate(job.placed) if args.Node in (node, hosts[node])][-n_gpus:]
+            placed = tuple(node for i, node in enumerate(job.placed) if i not in own)
+            return [replace(job, job=replace(job.job, start=None), placed=placed)]
 
         if has:
             await change(with_pod)
         try:
             await asyncio.to_thread(self._api.bind, args.PodNamespace, args.PodName, args.PodUID, args.Node)
-        except Refusal:
-            if has:
-                await change(without_pod)
-            raise
+        except Refusal as refusal:
+            if not (refusal.status == 503 and await asyncio.to_thread(self._is_bound, args)):
+                if has:
+                    await change(without_pod)
+                raise
         self._pods.pop(args.PodUID, None)
+
+    def _is_bound(self, args: BindingArgs) -> bool:
+        """Whether the pod has the node though no answer said so."""
+        try:
+            tree = self._api.pod(args.PodNamespace, args.PodName)
+        except Refusal:
+            return False
+        spec, metadata = tree.get("spec"), tree.get("metadata")
+        is_same = isinstance(metadata, dict) and metadata.get("uid") == args.PodUID
+        return is_same and isinstance(spec, dict) and spec.get("nodeName") == args.Node
 
     def _read(self, args: BindingArgs) -> Pod:
         tree = self._api.pod(args.PodNamespace, args.PodName)

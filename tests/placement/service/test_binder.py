@@ -28,7 +28,10 @@ class Api(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append((self.path, body, self.headers.get("Authorization")))
-        if self.server.refuses:
+        meanwhile, self.server.meanwhile = self.server.meanwhile, None
+        if meanwhile is not None and meanwhile():
+            self.close_connection = True  # without an answer
+        elif self.server.refuses:
             self.answer(409, {"kind": "Status", "message": "pod is already assigned to a node"})
         else:
             self.answer(201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
@@ -47,7 +50,7 @@ class Api(http.server.BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def api_server():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
-        server.asked, server.refuses, server.pods = [], False, {}
+        server.asked, server.refuses, server.pods, server.meanwhile = [], False, {}, None
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -107,6 +110,33 @@ def test_what_the_api_server_refuses_is_not_reserved():
         api.refuses = False
         assert service.ask("POST", "/bind", binding(0, "h5"))[1]["Error"] == ""
         assert [job["placed"] for job in service.ask("GET", "/jobs")[1]["jobs"]] == [["h5", "h5"]]
+
+
+def test_a_refused_pod_gives_back_its_own_gpus_and_not_those_of_a_later_one():
+    """The last GPUs of the job were freed: those of a pod that was bound while the API server was slow."""
+    with api_server() as api, running(api=KubeApi(f"http://127.0.0.1:{api.server_port}")) as service:
+        for number in (0, 1):
+            service.ask("POST", "/filter", {"Pod": job_pod(number, row("new", 4)), "NodeNames": NAMES})
+
+        def another():
+            assert service.ask("POST", "/bind", binding(1, "h6")) == (200, {"Error": ""})
+            api.refuses = True
+
+        api.meanwhile = another
+        assert "already assigned" in service.ask("POST", "/bind", binding(0, "h5"))[1]["Error"]
+        assert [job["placed"] for job in service.ask("GET", "/jobs")[1]["jobs"]] == [["h6", "h6"]]
+
+
+@pytest.mark.parametrize(("node", "placed"), [("h5", ["h5", "h5"]), ("", [])])
+def test_a_pod_whose_binding_is_not_answered_is_looked_up(node, placed):
+    """The API server had bound it, and its GPUs counted as free."""
+    with api_server() as api, running(api=KubeApi(f"http://127.0.0.1:{api.server_port}")) as service:
+        service.ask("POST", "/filter", {"Pod": job_pod(0, row("new", 4)), "NodeNames": NAMES})
+        api.pods["new-0"] = job_pod(0, row("new", 4))
+        api.pods["new-0"]["spec"]["nodeName"] = node
+        api.meanwhile = lambda: True
+        assert ("does not answer" in service.ask("POST", "/bind", binding(0, "h5"))[1]["Error"]) == (not node)
+        assert [job["placed"] for job in service.ask("GET", "/jobs")[1]["jobs"]] == [placed]
 
 
 def test_a_pod_that_was_never_asked_about_is_read_from_the_api_server():
