@@ -19,11 +19,14 @@ from commsim.core.errors import InputError
 from commsim.core.network import NIC, Network
 from commsim.prediction.good_parameters import in_rails, nearest_rails
 from commsim.routing.routing import find_routes
+from commsim.routing.walk import Routes
 
 from .cluster import Cluster
 
 # Networks with the numbers of their nodes: a service asks about one all the time, and to hash one takes milliseconds.
 _RECENT: deque[tuple[Network, Mapping[str, int]]] = deque(maxlen=4)
+# Endpoints up to which the paths from one to all others are kept, of some 50 bytes each.
+MOST_KEPT = 1024
 
 
 def ring_edges(placement: Sequence[str]) -> list[tuple[str, str]]:
@@ -84,8 +87,46 @@ def nics_of(network: Network) -> NDArray[np.int64]:
     return np.bincount(network.machine[(network.kind == NIC) & (network.machine >= 0)])
 
 
-def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int = 0) -> NDArray[np.float64]:
+class KeptPaths:
+    """Paths between nodes with one seed, kept from one call of :func:`link_uses` to the next.
+
+    To find one takes nearly as long as to find all of its source: a replay asks for others in each placement.
+    """
+
+    def __init__(self) -> None:
+        self._from: dict[int, Routes] = {}
+
+    def routes(self, network: Network, ends: Sequence[tuple[int, int]], seed: int) -> Routes:
+        """Return the paths of pairs of endpoints, without their latencies."""
+        if len(network.endpoints) > MOST_KEPT:
+            return find_routes(network, [a for a, _ in ends], [b for _, b in ends], seed=seed)
+        for a in {a for a, _ in ends} - self._from.keys():
+            self._from[a] = find_routes(network, np.full(len(network.endpoints), a), network.endpoints, seed=seed)
+        at = np.searchsorted(network.endpoints, [b for _, b in ends]).tolist()
+        of = [self._from[a] for a, _ in ends]
+        spans = [slice(one.first[i], one.first[i + 1]) for one, i in zip(of, at, strict=True)]
+        links = [one.link[span] for one, span in zip(of, spans, strict=True)]
+        shares = [one.share[span] for one, span in zip(of, spans, strict=True)]
+        first = np.zeros(len(ends) + 1, np.int64)
+        np.cumsum([len(one) for one in links], out=first[1:])
+        return Routes(first, np.concatenate(links), np.concatenate(shares), np.empty(0))
+
+
+def link_uses(
+    cluster: Cluster, placements: Sequence[Sequence[str]], seed: int = 0, kept: KeptPaths | None = None
+) -> NDArray[np.float64]:
     """How many times the job's rate each directed link carries, in each of several placements.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Cluster with the links.
+    placements : sequence of sequence of str
+        The node of each rank, of each placement.
+    seed : int
+        Seed of the routes' hash.
+    kept : KeptPaths, optional
+        Paths that earlier calls with the same network and seed found.
 
     Returns
     -------
@@ -103,7 +144,10 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     use = np.zeros((len(placements), network.n_links))
     if not ends:
         return use
-    routes = find_routes(network, [a for a, _ in ends], [b for _, b in ends], seed=seed)
+    if kept is None:
+        routes = find_routes(network, [a for a, _ in ends], [b for _, b in ends], seed=seed)
+    else:
+        routes = kept.routes(network, ends, seed)
     number = {edge: i for i, edge in enumerate(ends)}
     ring = np.repeat(np.arange(len(edges)), [len(edge) for edge in edges])
     edge = np.array([number[one] for one in itertools.chain(*edges)])

@@ -12,7 +12,7 @@ from commsim.core.network import NIC
 from commsim.core.placement import Placement
 from commsim.placement.cluster import Cluster, read_cluster
 from commsim.placement.evaluation import evaluate
-from commsim.placement.link_use import link_uses, ring_edges
+from commsim.placement.link_use import MOST_KEPT, KeptPaths, link_uses, ring_edges
 from commsim.prediction.build import prepare
 from commsim.training.sharing.periodic import JobPhase, PeriodicJob
 from commsim.training.sharing.shared_links import simulate_jobs
@@ -77,6 +77,17 @@ def test_spraying_spreads_the_rate_over_the_spines() -> None:
 def test_many_placements_together_use_what_each_uses_alone(placements: list[list[str]], seed: int) -> None:
     together = link_uses(CLUSTER, placements, seed)
     assert all(np.array_equal(row, link_use(CLUSTER, one, seed)) for row, one in zip(together, placements, strict=True))
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "spray"])
+@pytest.mark.parametrize("most", [0, MOST_KEPT])
+def test_paths_that_are_kept_are_those_that_are_sought(
+    routing: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commsim.placement.link_use.MOST_KEPT", most)
+    cluster, kept = Cluster(dataclasses.replace(NETWORK, routing=routing), CLUSTER.gpus), KeptPaths()
+    for placements in ([("h0", "h2"), ("h1",)], [("h0", "h3", "h1")], [("h0", "h2", "h3"), ("h3", "h0")]):
+        np.testing.assert_array_equal(link_uses(cluster, placements, 3, kept), link_uses(cluster, placements, 3))
 
 
 def test_a_node_that_does_not_exist_is_named() -> None:

@@ -75,25 +75,56 @@ class CassiniRanking:
         now = self._traffic.score(links)
         if now > 1.0 - gain:
             return None
-        scores = self._scores(job, links, sharer.use[shared], sharer.rates)
+        scores = self._kept_scores(job, sharer, shared)
         best = int(np.argmax(scores > scores.max() - 1e-12))
         return job.period * best / SHIFTS if scores[best] > now + gain else None
+
+    def _kept_scores(self, job: PeriodicJob, sharer: Sharer, shared: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Score of every shift of a job that sends, on the links that it shares: only changed ones are looked at."""
+        from .contention_kernel import link_excess
+
+        if sharer.excess is None:
+            sharer.excess = np.zeros((len(sharer.links), SHIFTS))
+        traffic, sent = self._traffic, self._sent(job)
+        changed_at = traffic.changed_at(sharer.links)
+        changed = np.flatnonzero(shared & (changed_at != sharer.excess_at))
+        links, excess = sharer.links[changed], np.empty((len(changed), SHIFTS))
+        link_excess(
+            traffic.demand,
+            links,
+            traffic.highest(links),
+            sharer.use[changed],
+            sharer.rates,
+            traffic.capacity,
+            sent,
+            excess,
+        )
+        sharer.excess[changed], sharer.excess_at[changed] = excess, changed_at[changed]
+        over: NDArray[np.float64] = sharer.excess[shared].sum(axis=0)
+        return 1.0 - over / (len(sent.order) * int(shared.sum()))
 
     def _score(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> tuple[float, float]:
         """Best shift and its score on these links."""
         contended = self._traffic.shared_by_others(links)
         if not job.phases or not contended.any():
             return 0.0, 1.0
-        scores = self._scores(job, links[contended], use[contended], np.zeros(len(self._traffic.instants)))
+        scores = self._scores(job, links[contended], use[contended])
         best = int(np.argmax(scores > scores.max() - 1e-12))
         return job.period * best / SHIFTS, float(scores[best])
 
-    def _scores(
-        self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64], own: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Score of every shift beside what others send; `own` is what the job sends now as part of all."""
+    def _scores(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Score of every shift of a job that does not send yet, beside what others send."""
         from .contention_kernel import shift_excess
 
+        sent = self._sent(job)
+        capacity, excess, own = self._traffic.capacity, np.empty(SHIFTS), np.zeros(len(sent.order))
+        highest = self._traffic.highest(links)
+        full = np.flatnonzero(highest + use * sent.levels[-1] > capacity[links])
+        shift_excess(self._traffic.demand, links[full], highest[full], use[full], own, capacity, sent, excess)
+        return 1.0 - excess / (len(sent.order) * len(links))
+
+    def _sent(self, job: PeriodicJob) -> ShiftedRates:
+        """Return what a job sends with each shift."""
         if job not in self._shifted:
             if len(self._shifted) >= _REMEMBERED:
                 self._shifted.clear()
@@ -101,9 +132,4 @@ class CassiniRanking:
             rates = np.array([self._traffic.rates(job, shift) for shift in shifts])
             usual = [0.0, *(phase.rate for phase in job.phases)]
             self._shifted[job] = shifted_rates(rates, instants % job.period, usual)
-        sent = self._shifted[job]
-        capacity, excess = self._traffic.capacity, np.empty(SHIFTS)
-        highest = self._traffic.highest(links)
-        full = np.flatnonzero(highest + use * sent.levels[-1] > capacity[links])
-        shift_excess(self._traffic.demand, links[full], highest[full], use[full], own, capacity, sent, excess)
-        return 1.0 - excess / (len(sent.order) * len(links))
+        return self._shifted[job]

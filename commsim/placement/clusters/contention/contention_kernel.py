@@ -220,11 +220,30 @@ def shift_excess(
                 for n in range(len(base)):
                     beyond = others[n] + more
                     row[n] += (beyond if beyond > 0.0 else 0.0) * per
-    for k in range(n_levels):
-        for n in range(n_instants):
+    for n in range(n_instants):  # the sums of the levels side by side: each waits for its own last addition only
+        for k in range(n_levels):
             upto[k, n + 1] = upto[k, n] + over[k, sent.order[n]]
     for s in range(len(excess)):
         excess[s] = 0.0
         for r in range(sent.first_run[s], sent.first_run[s + 1]):
             k = sent.run[r, 0]
             excess[s] += upto[k, sent.run[r, 2]] - upto[k, sent.run[r, 1]]
+
+
+@long_loops
+@kernel
+def link_excess(
+    demand: F, links: NDArray[np.intp], highest: F, use: F, own: F, capacity: F, sent: ShiftedRates, excess: F
+) -> None:
+    """Write the sum of :func:`shift_excess` for each link by itself.
+
+    Parameters
+    ----------
+    demand, links, highest, use, own, capacity, sent
+        Same as there.
+    excess : float64[n, n_shifts]
+        Written: of each link, excess demand over the capacity, summed over instants.
+    """
+    for i in range(len(links)):
+        one = slice(i, i + 1)
+        shift_excess(demand, links[one], highest[one], use[one], own, capacity, sent, excess[i])

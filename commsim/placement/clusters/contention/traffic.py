@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_use import link_uses
+from commsim.placement.link_use import KeptPaths, link_uses
 from commsim.placement.starts.circles import rates_at
 from commsim.training.sharing.periodic import PeriodicJob
 
@@ -44,7 +44,9 @@ class Sharer:
         Part of its period by which its phases may be late and delay nothing.
     """
 
-    __slots__ = ("alone", "best_at", "extra_at", "links", "rates", "slack", "stretch", "use", "use_of")
+    __slots__ = (
+        "alone", "best_at", "excess", "excess_at", "extra_at", "links", "rates", "slack", "stretch", "use", "use_of",
+    )  # fmt: skip
 
     def __init__(
         self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64], slack: float
@@ -54,6 +56,9 @@ class Sharer:
         self.stretch = self.alone = 1.0
         self.extra_at: dict[int, int] = {}  # by overloaded link, the row of its extra
         self.best_at = -1  # the latest change on its links with which no other shift was better
+        # Excess demand on each link with each shift, and the change on the link after which it was found.
+        self.excess: NDArray[np.float64] | None = None
+        self.excess_at = np.full(len(links), -1)
 
     @property
     def slowdown(self) -> float:
@@ -89,6 +94,7 @@ class ClusterTraffic:
         self.instants = np.random.default_rng(20240416).uniform(0.0, HORIZON, INSTANTS)
         self.demand = np.zeros((cluster.network.n_links, INSTANTS))
         self._on_link: list[list[Sharer]] = [[] for _ in range(cluster.network.n_links)]
+        self._n_jobs = np.zeros(cluster.network.n_links, np.int64)  # on each link
         self._extra: dict[int, _Extra] = {}
         self._rows, self._free_rows = np.zeros((0, INSTANTS)), list[int]()
         # Of each link: highest demand, mean demand beyond the capacity, mean demand; `_stale` ones are to be summed.
@@ -97,6 +103,7 @@ class ClusterTraffic:
         self._dirty: set[int] = set()
         self._n_changes, self._changed_at = 0, np.zeros(cluster.network.n_links, np.int64)
         self._uses: dict[tuple[str, ...], tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
+        self._paths = KeptPaths()
 
     def uses(self, routes: Sequence[tuple[str, ...]]) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
         """Links, and how many times the rate each carries, of rings over hosts; remembered."""
@@ -104,7 +111,7 @@ class ClusterTraffic:
         if new:
             if len(self._uses) > 20_000:
                 self._uses = {route: self._uses[route] for route in routes if route in self._uses}
-            for route, use in zip(new, link_uses(self._cluster, new, self._seed), strict=True):
+            for route, use in zip(new, link_uses(self._cluster, new, self._seed, self._paths), strict=True):
                 links = np.flatnonzero(use)
                 self._uses[route] = links, use[links]
         return [self._uses[route] for route in routes]
@@ -115,7 +122,8 @@ class ClusterTraffic:
 
     def shared_by_others(self, links: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Find the links that carry a job already."""
-        return np.array([bool(self._on_link[link]) for link in links], np.bool_)
+        carries: NDArray[np.bool_] = self._n_jobs[links] > 0
+        return carries
 
     def add(self, job: PeriodicJob, route: tuple[str, ...], shift: float) -> Sharer:
         """Let a job send along a ring over `route`, shifted."""
@@ -125,6 +133,7 @@ class ClusterTraffic:
         for link, times in zip(links, use, strict=True):
             self._on_link[link].append(sharer)
             self.demand[link] += times * sharer.rates
+        self._n_jobs[links] += 1
         self._changes(sharer)
         return sharer
 
@@ -133,6 +142,7 @@ class ClusterTraffic:
         for link in sharer.links:
             self._on_link[link].remove(sharer)
             self._sum(int(link))
+        self._n_jobs[sharer.links] -= 1
         self._changes(sharer)
 
     def shift(self, sharer: Sharer, job: PeriodicJob, shift: float) -> None:
@@ -149,7 +159,8 @@ class ClusterTraffic:
 
     def with_others(self, sharer: Sharer) -> NDArray[np.bool_]:
         """Find the links of a job that carry others, too."""
-        return np.array([len(self._on_link[link]) > 1 for link in sharer.use_of], np.bool_)
+        carries: NDArray[np.bool_] = self._n_jobs[sharer.links] > 1
+        return carries
 
     def score(self, links: NDArray[np.intp]) -> float:
         """Mean over links of one minus the mean excess demand over the capacity, as all jobs send now."""
@@ -159,6 +170,11 @@ class ClusterTraffic:
     def latest(self, sharer: Sharer) -> int:
         """Return the number of the latest change on the links of a job."""
         return int(self._changed_at[sharer.links].max(initial=0))
+
+    def changed_at(self, links: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the number of the latest change on each of some links."""
+        changed_at: NDArray[np.int64] = self._changed_at[links]
+        return changed_at
 
     def highest(self, links: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the highest demand on links, float64[n], bytes/s."""

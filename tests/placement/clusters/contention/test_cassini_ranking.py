@@ -39,8 +39,31 @@ def test_scores_are_those_of_all_links_and_instants(traffic, route):
     ((links, use),) = traffic.uses([route])
     shared = traffic.shared_by_others(links)
     links, use = links[shared], use[shared]
-    found = CassiniRanking(traffic)._scores(new, links, use, np.zeros(len(traffic.instants)))
+    found = CassiniRanking(traffic)._scores(new, links, use)
     np.testing.assert_allclose(found, brute(traffic, new, links, use), rtol=0, atol=1e-12)
+
+
+def test_scores_that_are_kept_are_those_of_a_new_look(traffic):
+    """Of a job that sends, only links on which something has changed are looked at again."""
+    moved, ranking = job("d", 0.2, (0.0, 0.09, 35)), CassiniRanking(traffic)
+    sharer = traffic.add(moved, ("h0", "h4", "h7"), 0.02)
+    others = [job(name, 0.2, (at, 0.08, 30)) for name, at in (("e", 0.1), ("f", 0.0))]
+    routes, sent = [("h4", "h1"), ("h7", "h8", "h2")], list[object]()
+    for change in range(5):
+        if change in (1, 3):
+            sent.append(traffic.add(others[change // 2], routes[change // 2], 0.01))
+        elif change == 2:
+            traffic.shift(sharer, moved, 0.05)
+        elif change == 4:
+            traffic.remove(sent[0])
+        shared = traffic.with_others(sharer)
+        links, use = sharer.links[shared], sharer.use[shared]
+        traffic.demand[links] -= use[:, None] * sharer.rates
+        wanted = brute(traffic, moved, links, use)
+        traffic.demand[links] += use[:, None] * sharer.rates
+        found = ranking._kept_scores(moved, sharer, shared)
+        assert found.max() - found.min() > 0.01
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
 
 
 def test_the_first_route_that_loses_nothing_is_taken_and_else_the_best(traffic):
