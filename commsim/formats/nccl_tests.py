@@ -3,8 +3,9 @@
 A row of the table begins with a whole number and is under a header that names the columns; what launchers and log
 collectors put before lines is cut off, and what else is in between is passed over. Sizes and rates are as nccl-tests
 counts them: GB/s are 1e9. How many ranks a table was measured on follows from the two rates that it prints: busbw over
-algbw is a function of them. The JSON (``-J``) is one object, with truth values as text, a padded root, and "nan" where
-nothing is; the environment of the run, which may hold secrets, is never looked at.
+algbw is a function of them. Of an all-gather, an all-to-all and their like the count of elements is that of one rank.
+The JSON (``-J``) is one object, with truth values as text, a padded root, and "nan" where nothing is; the environment
+of the run, which may hold secrets, is never looked at.
 
 References
 ----------
@@ -25,11 +26,21 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.files.fields import TableFields
 from commsim.core.files.whole_files import read_text
+from commsim.core.operations import OPERATIONS
 from commsim.core.units import count_text
 
 from .logs.log_formats import LOG_FORMATS
 from .logs.log_lines import lines_of_log
-from .logs.nccl_columns import NUMBER, aligned, column_names, halves_of, implied_columns, n_measured, rates_of
+from .logs.nccl_columns import (
+    NUMBER,
+    aligned,
+    column_names,
+    halves_of,
+    implied_columns,
+    n_measured,
+    ranks_of_count,
+    rates_of,
+)
 from .logs.unnamed_operation import refuse_unknown, unnamed_operation
 from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count, ranks_of_rates
 
@@ -113,6 +124,7 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
     rows, health = list[Measurement](), context.health
     broken, wrong = health.dropped, health.wrong
     rates: dict[str, list[tuple[str, str]]] = {}
+    counts: dict[str, set[int | None]] = {}
     for number, line in enumerate(lines_of_log(text), 1):
         if line.isspace():
             continue
@@ -134,6 +146,7 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
                 broken.append(number)
             if halves:
                 rates.setdefault(halves[0].operation, []).append(rates_of(state.columns, cells))
+                counts.setdefault(halves[0].operation, set()).add(ranks_of_count(state.columns, cells))
     if not rows and not (broken or wrong):
         context.notes.append(_what_is_there(text, state))
     for lines, what in ((broken, "broken"), (wrong, "with wrong results")):
@@ -141,15 +154,22 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
             context.notes.append(
                 f"{path}: left out: {count_text(len(lines), 'row')}, {what}, the first in line {lines[0]}"
             )
-    implied = {name: ranks_of_rates(name, pairs) for name, pairs in rates.items()}
+    implied = {name: _implied(name, pairs, counts[name]) for name, pairs in rates.items()}
     if len(set(state.group_of.values())) == 1 and any(_is_part(row, implied) for row in rows):
         n = next(implied[row.operation] for row in rows if _is_part(row, implied))
-        context.notes.append(f"{path}: busbw over algbw says {n} ranks; the header names only a part of them")
+        context.notes.append(f"{path}: its rates or counts say {n} ranks; the header names only a part of them")
         rows = [dataclasses.replace(row, n_ranks=None) if _is_part(row, implied) else row for row in rows]
     return [
         row if row.n_ranks else dataclasses.replace(row, n_ranks=context.n_ranks or implied[row.operation])
         for row in rows
     ]
+
+
+def _implied(name: str, rates: list[tuple[str, str]], counts: set[int | None]) -> int | None:
+    """Return the ranks that the rates of all rows say; where these allow several, those that all counts say."""
+    found = ranks_of_rates(name, rates)
+    said = counts - {None} if OPERATIONS[name].needs_equal_blocks else set()
+    return said.pop() if found is None and len(said) == 1 else found
 
 
 def _what_is_there(text: str, state: _State) -> str:

@@ -37,6 +37,8 @@ _KERNEL = re.compile(
 _STEP = re.compile(r"ProfilerStep#?\s*\d+")
 _FIELDS = ("ph", "cat", "name", "ts", "dur")
 _ARGUMENTS = ("Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size", "Rank", "Process Group Name")
+# Why a call is left out whose shapes were not recorded, PyTorch's default.
+WITHOUT_SIZE = "without a size"
 # Characters in which the events begin; what Kineto writes before them is short.
 _LOOKED_AT = 2**22
 
@@ -173,7 +175,7 @@ def collective_call(event: Mapping[str, Any], arguments: Mapping[str, Any], rank
     each = bytes_of_type(str(arguments.get("dtype", "")))
     sent, received = (arguments.get(f"{side} msg nelems") for side in ("In", "Out"))
     if operation != "barrier" and (not each or not _is_number(sent) or not _is_number(received)):
-        return "without a size"
+        return WITHOUT_SIZE
     members = arguments.get("Group size")
     n_ranks = members if isinstance(members, int) and 0 < members <= MAX_RANKS else None
     if operation == "send_recv":

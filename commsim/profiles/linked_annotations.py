@@ -25,7 +25,8 @@ from .calls import MAX_RANKS, bytes_of_type, operation_of
 LAUNCHES = ("cuda_runtime", "cuda_driver")
 # Kernels and annotations that are kept.
 MAX_LINKED = 250_000
-_TITLE = re.compile(r"(?:nccl|gloo|mpi|ucc|c10d):{1,2}\w+")
+# Titles of works by backend: NCCL, RCCL, and those of other accelerators (xccl, hccl, cncl) are named alike.
+_TITLE = re.compile(r"(?:\w{0,4}c[cn]l|gloo|mpi|ucc):\w+")
 _KERNEL = re.compile(r"nccl(?:Dev)?Kernel", re.IGNORECASE)
 
 
@@ -71,12 +72,12 @@ class LinkedAnnotations:
         elif kind == "kernel" and _KERNEL.match(name) and "Collective name" not in arguments:
             self._n += 1
             self._kernels.append({"name": name[:512], "ts": start, "dur": event["dur"], "args": dict(arguments)})
-        elif kind in ("user_annotation", "cpu_op") and "Input Dims" in arguments and _TITLE.fullmatch(name):
+        elif kind in ("user_annotation", "cpu_op") and _TITLE.fullmatch(name):
             self._annotate(name, arguments, event)
 
     def _annotate(self, name: str, arguments: dict[str, Any], event: Mapping[str, Any]) -> None:
         dtype, elements = _largest(arguments)
-        if name.startswith("c10d") or not operation_of(name) or not elements:  # whose tensors are in and out
+        if not operation_of(name):
             return
         self._n += 1
         one = _Annotation(name, dtype, elements, float(event["ts"]), float(event["dur"]))

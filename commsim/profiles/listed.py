@@ -36,14 +36,17 @@ class ListedCalls:
         Starts of marked steps.
     untimed : str
         Why it is not known when calls began; empty where it is.
+    n_unsized : int
+        Calls whose bytes are not known.
     """
 
     calls: tuple[RecordedCall, ...]
     steps: tuple[float, ...] = ()
     untimed: str = ""
+    n_unsized: int = 0
 
-    def require_times(self, path: str) -> None:
-        """Refuse a list without times.
+    def require_iteration(self, path: str) -> None:
+        """Refuse a list of which no iteration can be written: without times, or without bytes.
 
         Raises
         ------
@@ -52,6 +55,8 @@ class ListedCalls:
         """
         if self.untimed:
             raise InputError(f"{path}: {self.untimed}")
+        if self.n_unsized:
+            raise InputError(f"{path}: {_not_recorded(self.n_unsized)}")
 
 
 def read_listed(path: str | Path, names: KernelNames, sizes: list[tuple[str, float]], notes: list[str]) -> ListedCalls:
@@ -101,8 +106,12 @@ def read_listed(path: str | Path, names: KernelNames, sizes: list[tuple[str, flo
     (rank,) = read_ranks([path], names, sizes, notes)
     unknown = sum(call.size is None for call in rank.calls)
     if unknown:
-        notes.append(f"{path}: the bytes of {count_text(unknown, 'call')} are not recorded; they are listed with 0 B")
-    return ListedCalls(tuple(_call(rank, i) for i in range(len(rank.calls))), rank.steps)
+        notes.append(f"{path}: {_not_recorded(unknown)}")
+    return ListedCalls(tuple(_call(rank, i) for i in range(len(rank.calls))), rank.steps, n_unsized=unknown)
+
+
+def _not_recorded(n_calls: int) -> str:
+    return f"the bytes of {count_text(n_calls, 'call')} are not recorded: record_shapes=True, or --size NAME=SIZE"
 
 
 def _require_calls(calls: Sequence[RecordedCall], path: Path) -> tuple[RecordedCall, ...]:

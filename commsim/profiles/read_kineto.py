@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.profiles.calls import bytes_of_type, left_out_notes, operation_of
-from commsim.profiles.kineto import collective_call, step_times
+from commsim.profiles.kineto import WITHOUT_SIZE, collective_call, step_times
 
 from .events import Events, largest_tensor
 from .kernel_names import KernelNames
@@ -149,6 +149,10 @@ def _call(
     if isinstance(arguments.get("Collective name"), str):
         plain = {"ts": begin * 1e6, "dur": (end - begin) * 1e6, "name": event["name"]}
         called = collective_call(plain, arguments, rank)
+        if called == WITHOUT_SIZE:
+            operation, group = operation_of(arguments["Collective name"]), str(arguments.get("Process Group Name", ""))
+            _learn(groups, group, arguments)
+            return TracedCall(operation, None, group, stream, begin, begin, end, kernel=event["name"])
         if isinstance(called, str):
             return called
         _learn(groups, called.group, arguments)
@@ -202,7 +206,8 @@ def _calls_of_operators(events: Events, groups: Mapping[str, ProcessGroup]) -> l
         works[_done_as(work["name"])].append(work)
     n_threads = len(events.threads) or 1
     calls = []
-    issues = events.issues or events.works  # a trace with annotations of the backend only
+    # a trace with annotations of the backend only; a receive is the send of somebody else
+    issues = events.issues or [work for work in events.works if operation_of(work["name"])]
     for i, issue in enumerate(sorted(issues, key=lambda issue: float(issue["begin"]))):
         operation, waiting = operation_of(issue["name"]), works[_done_as(issue["name"])]
         while waiting and waiting[0]["begin"] < issue["begin"]:  # of a call before the profile began

@@ -154,10 +154,11 @@ def _cells(row: RunRow) -> dict[str, str]:
     """Return the cells that every row has, by their columns: those of nccl-tests, and of the busiest link."""
     result, operation = row.result, OPERATIONS.get(row.result.operation)
     link, load, rate = result.busiest_link(row.network)
+    parts = result.n_ranks if operation and operation.needs_equal_blocks else 1  # nccl-tests counts one rank's
     return {
         GROUP: row.group,
         "size(B)": f"{result.size:.0f}",
-        "count": f"{result.size / DATATYPES[row.datatype]:.0f}",
+        "count": f"{result.size / DATATYPES[row.datatype] / parts:.0f}",
         "type": row.datatype,
         "redop": "sum" if operation and operation.reduces else "none",
         "root": str(row.schedule.root if operation and operation.has_root else -1),

@@ -61,3 +61,27 @@ def test_a_trace_with_annotations_only_has_their_times(tmp_path: Path) -> None:
     (row,) = read_measured(path, notes=notes)
     assert (row.operation, row.size, row.n_ranks, row.time) == ("all_reduce", 4 * ELEMENTS, 8, pytest.approx(60e-6))
     assert any("no kernels" in note for note in notes)
+
+
+@pytest.mark.parametrize("backend", ["xccl", "hccl", "ucc"])
+def test_backends_of_other_accelerators_name_their_works_alike(backend: str, tmp_path: Path) -> None:
+    path = written(tmp_path, [annotation(f"{backend}:all_to_all", 20, 1002)])
+    assert [row.operation for row in read_measured(path)] == ["all_to_all"]
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_shapes_that_were_not_recorded_leave_the_operation_and_no_size(
+    backend: str, tmp_path: Path, commsim: Any
+) -> None:
+    bare = event("user_annotation", f"{backend}:all_to_all", 20, 60, **{"External id": 1002})
+    path = written(tmp_path, [bare, *(launched(40, 1500, 1002) if backend == "nccl" else [])])
+    assert commsim("workload", "calls", path).code == 0
+    assert "all_to_all  unknown" in commsim.out
+    assert commsim("workload", "calls", path, "--job", tmp_path / "job.json").code == 2
+    assert "record_shapes=True, or --size NAME=SIZE" in commsim.err
+
+
+def test_a_receive_alone_is_no_call_without_a_name(tmp_path: Path, commsim: Any) -> None:
+    path = written(tmp_path, [annotation("gloo:recv", 20, 10)])
+    assert commsim("workload", "calls", path).code == 2
+    assert "has no collective calls" in commsim.err

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
-# Names of types that nccl-tests prints.
+# Bytes of an element of the types that nccl-tests prints.
 _TYPES = {
-    "int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2",
-    "fp8_e4m3", "fp8_e5m2",
+    "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "half": 2, "float": 4, "double": 8,
+    "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
 }  # fmt: skip
 _ROOT = re.compile(r"-?\d{1,9}", re.ASCII)
 _HALF = ("time", "algbw", "busbw")
@@ -68,3 +68,15 @@ def halves_of(columns: list[str]) -> list[int]:
 def rates_of(columns: list[str], cells: list[str]) -> tuple[str, str]:
     """Algbw and busbw of a row, as printed."""
     return cells[columns.index("algbw")], cells[columns.index("busbw")]
+
+
+def ranks_of_count(columns: list[str], cells: list[str]) -> int | None:
+    """Return the ranks by which a row divides its array, where its count is that of one rank; None if it does not.
+
+    nccl-tests prints the count of elements with which it calls NCCL: of an all-gather, an all-to-all and their like
+    that of one rank's part.
+    """
+    row = dict(zip(columns, cells, strict=False))
+    count, width = row.get("count", ""), _TYPES.get(row.get("type", ""), 0)
+    part = int(count) * width if count.isdecimal() else 0
+    return int(cells[0]) // part if part and not int(cells[0]) % part and int(cells[0]) > part else None

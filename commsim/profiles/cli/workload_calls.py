@@ -58,7 +58,7 @@ def run(config: WorkloadCallsConfig) -> Answer:
     parts: list[Part] = [*remarks(as_remarks(said, "read")), Table(COLUMNS, _rows(calls), title)]
     if not (config.job or config.graph or config.json or config.csv or config.period):
         return Answer(parts)
-    profiles[0].require_times(config.files[0])
+    profiles[0].require_iteration(config.files[0])
     iteration = last_iteration(calls, steps, period)
     name = config.name or Path(config.files[0]).name.split(".")[0]
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"
@@ -96,7 +96,8 @@ def _rows(calls: tuple[RecordedCall, ...]) -> list[list[str]]:
         operation, size, group, n_ranks = kind
         times = [time for time in durations if time is not None]
         median = format_time(statistics.median(times)) if times else "-"
-        rows.append([operation, format_size(size), group or "-", _cell_text(n_ranks), f"{len(durations)}", median,
+        said = format_size(size) if size or operation == "barrier" else _cell_text(None)
+        rows.append([operation, said, group or "-", _cell_text(n_ranks), f"{len(durations)}", median,
                      f"{len(durations) - len(times)}"])  # fmt: skip
     return rows
 

@@ -1,5 +1,6 @@
 """``commsim watch``: the example's table, its exit codes, and what it refuses on one line."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ def test_a_job_below_its_floor_exits_1(commsim, tmp_path):
     assert "1 of 1 series below the floor, 24 records" in commsim.out
     assert commsim("watch", tmp_path, "--topology", "hgx-h100", "--port", "0", "--during", "10ms").code == 0
     assert "serving http://127.0.0.1:" in commsim.out
+
+
+def test_nothing_is_served_on_a_port_that_another_program_has(commsim):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = (EXAMPLE, "--topology", "hgx-h100", "--port", f"{taken.getsockname()[1]}", "--during", "10ms")
+        assert commsim("watch", *words).code == 2
+    assert "cannot be had: Address already in use" in commsim.err
+    assert "serving" not in commsim.out
 
 
 @pytest.mark.parametrize(
