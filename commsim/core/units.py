@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated
 
@@ -116,13 +116,7 @@ def parse_time(text: str, name: str = "time") -> float:
 
 
 def parse_cost(text: str, name: str = "cost") -> float:
-    """Read a time per byte such as ``0.02ns/B``, in seconds per byte.
-
-    Raises
-    ------
-    InputError
-        If the number or the unit is missing or unknown, or the value is negative or infinite.
-    """
+    """Read a time per byte such as ``0.02ns/B``, in seconds per byte; refuse what :func:`parse_time` would."""
     value, unit = _split(text, name, "a time per byte such as 0.02ns/B")
     match = _COST_UNIT.fullmatch(unit)
     if match is None or match[1] not in _SECONDS:
@@ -207,6 +201,11 @@ def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None
 
 
 PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size, "ratio": parse_ratio}
+
+
+def si_of(value: float | str, parse: Callable[[str, str], float], name: str) -> float:
+    """Return a number, which is in SI units, or what one of the parsers above reads in text such as ``10us``."""
+    return parse(value, name) if isinstance(value, str) else float(value)
 
 
 def share(text: str, name: str = "share") -> float:

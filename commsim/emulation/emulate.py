@@ -18,7 +18,7 @@ from commsim.core.network import Network
 from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.core.spec import as_number
-from commsim.core.units import count_text, format_time, parse_size
+from commsim.core.units import count_text, format_time, parse_size, si_of
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import texts
 from commsim.prediction.inputs import load_placement
@@ -199,7 +199,7 @@ def emulate(
     traffic = EmulatedTraffic(scenario, _nodes(scenario, ranks), leave == "together")
     ledger = Ledger(records)
     choose = choice_of(library, texts("all_reduce=ring_all_reduce")("algorithm", algorithm), scenario.network)
-    largest = parse_size(eager, "eager") if isinstance(eager, str) else float(eager)
+    largest = si_of(eager, parse_size, "eager")
     coordinator = Coordinator(traffic, choose, largest, ledger.add)
     in_threads = callable(program) or ranks_as == "threads" or (ranks_as == "auto" and ranks > MOST_PROCESSES)
     remarks = list(scenario.remarks)

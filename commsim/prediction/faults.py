@@ -21,7 +21,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
-from commsim.core.units import count_text, format_bandwidth, parse_bandwidth, parse_time
+from commsim.core.units import count_text, format_bandwidth, parse_bandwidth, parse_time, si_of
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def flaps_of(
         return None
     usual = {"detection": DETECTION, "rto": "0s"}
     times = [
-        parse_time(value, name) if isinstance(value, str) else float(value)
+        si_of(value, parse_time, name)
         for name, value in ((name, usual[name] if value is None else value) for name, value in delays.items())
     ]
     return read_flaps(flap, network, detection=times[0], rto=times[1])

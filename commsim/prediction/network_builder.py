@@ -8,8 +8,7 @@ import numpy as np
 
 from commsim.core.errors import InputError, alike, did_you_mean
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.core.units import parse_bandwidth
-from commsim.prediction.options import seconds_of
+from commsim.core.units import parse_bandwidth, parse_time, si_of
 
 PER_LINK = ("bandwidth", "latency", "buffer", "loss")
 
@@ -78,7 +77,9 @@ class NetworkBuilder:
             If there is a node of that name already.
         """
         for name in names:
-            self._add(name, _Node(HOST, None if overhead is None else seconds_of(overhead, "overhead"), True, forwards))
+            self._add(
+                name, _Node(HOST, None if overhead is None else si_of(overhead, parse_time, "overhead"), True, forwards)
+            )
         return self
 
     def switch(self, *names: str, aggregates: bool = False) -> NetworkBuilder:
@@ -135,8 +136,8 @@ class NetworkBuilder:
         """
         if count < 1:
             raise InputError(f"cable {a}-{b}: count must be at least 1, got {count}")
-        rate = parse_bandwidth(bandwidth, "bandwidth") if isinstance(bandwidth, str) else float(bandwidth)
-        self._cables += [_Cable(a, b, rate, seconds_of(latency, "latency"), buffer, loss)] * count
+        rate = si_of(bandwidth, parse_bandwidth, "bandwidth")
+        self._cables += [_Cable(a, b, rate, si_of(latency, parse_time, "latency"), buffer, loss)] * count
         return self
 
     def build(self) -> Network:

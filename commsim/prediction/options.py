@@ -9,7 +9,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from commsim.core.cost import Framing
-from commsim.core.units import parse_time
 
 if TYPE_CHECKING:
     from commsim.prediction.python_values import Composition, Fabric, Messages, PlacementLike, Spraying
@@ -29,7 +28,6 @@ __all__ = [
     "RankedOptions",
     "ScenarioOptions",
     "WorkOptions",
-    "seconds_of",
     "takes",
 ]
 
@@ -194,11 +192,6 @@ _PARTS: Mapping[type, tuple[type, ...]] = {
     RankedOptions: (CostOptions, NetworkOptions, PlacedOptions, RankedOptions),
     ScenarioOptions: (CostOptions, NetworkOptions, PlacedOptions, RankedOptions, WorkOptions, ScenarioOptions),
 }
-
-
-def seconds_of(value: float | str, name: str) -> float:
-    """Return seconds of a number, or of text such as ``10us``."""
-    return parse_time(value, name) if isinstance(value, str) else float(value)
 
 
 def takes(options: type) -> Callable[[Function], Function]:

@@ -13,7 +13,7 @@ from commsim.core.machines.hardware import guesses_of, net_of
 from commsim.core.network import GPU, MEMORY, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.remark import Remark
-from commsim.core.units import parse_bandwidth, parse_time
+from commsim.core.units import parse_bandwidth, parse_time, si_of
 from commsim.extensions import house
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import check_names, checked_all
@@ -77,13 +77,13 @@ def changed_network(
     if (overhead, recv_overhead, software) == (None, None, None):
         found = with_default_overhead(found)
     if (overhead, recv_overhead, software, reduce_rate) != (None, None, None, None):
-        rate = _number(reduce_rate, parse_bandwidth, "reduce rate")
+        rate = None if reduce_rate is None else si_of(reduce_rate, parse_bandwidth, "reduce rate")
         if rate is not None and not rate > 0:
             raise InputError(f"reduce rate must be above 0, got {reduce_rate}")
         found = with_costs(
             found,
-            overhead=_number(overhead, parse_time, "overhead"),
-            recv_overhead=_number(recv_overhead, parse_time, "recv overhead"),
+            overhead=None if overhead is None else si_of(overhead, parse_time, "overhead"),
+            recv_overhead=None if recv_overhead is None else si_of(recv_overhead, parse_time, "recv overhead"),
             gamma=None if rate is None else 1 / rate,
             software=software,
         )
@@ -276,13 +276,13 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
         from commsim.prediction.faults import flaps_of
 
         flaps = flaps_of(flap, network, detection, rto)
-    method = options.get("method", AUTO)
+    method, jitter = options.get("method", AUTO), options.get("start_jitter")
     model = engine_of(
         engine, method=None if method == AUTO else method, transport=transport, tolerance=options.get("tolerance"),
         flaps=flaps,
     )  # fmt: skip
     wish = Wish(
-        model, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,
+        model, start_jitter=0.0 if jitter is None else si_of(jitter, parse_time, "start jitter"),
         iterations=options.get("iterations") or 1, seed=options.get("seed") or 0, framing=framing,
         trace=options.get("trace", False), hashes=options.get("hashes") or 0,
     )  # fmt: skip
@@ -310,8 +310,3 @@ def _refuse(work: Work, **given: Any) -> None:
     for name, value in given.items():
         if value:
             raise work.refusal(name)
-
-
-def _number(value: Quantity, parse: Any, name: str) -> float | None:
-    """Return a quantity in SI units; text is parsed."""
-    return value if value is None else float(parse(value, name)) if isinstance(value, str) else float(value)

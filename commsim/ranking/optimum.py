@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from commsim.api import scenario_of
+from commsim.core.units import parse_time, si_of
 from commsim.prediction.checks import check_names, checked, checked_all
-from commsim.prediction.options import CostOptions, RankedOptions, seconds_of, takes
+from commsim.prediction.options import CostOptions, RankedOptions, takes
 from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, sizes_of
 from commsim.prediction.read import changed_network as with_options
 from commsim.prediction.scenario import ENGINES
@@ -222,7 +223,7 @@ def synthesize(
     scenario = scenario_of(
         "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, **options
     )  # fmt: skip
-    limit = None if time_limit is None else seconds_of(time_limit, "time_limit")
+    limit = None if time_limit is None else si_of(time_limit, parse_time, "time_limit")
     return synthesize_for(
         scenario, operation, [int(size) for size in sizes_of(sizes)],
         whole=with_options(where, **options)[0] if fail or scale else None, running=running, root=root,

@@ -50,7 +50,7 @@ def test_a_stretch_ends_where_the_choice_changes():
     [
         pytest.param(NCCL, "all_reduce", 2, 2**20, 0.2, marks=pytest.mark.deep),
         (NCCL, "all_to_all", 2, 2**22, 0.2),
-        (NARROW, "all_gather", 2, 2**20, 0.6),
+        (NARROW, "all_gather", 2, 2**19, 0.6),
     ],
 )
 def test_a_curve_is_that_of_the_engine_alone(monkeypatch, network, operation, machines, high, asked):

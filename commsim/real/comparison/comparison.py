@@ -11,7 +11,7 @@ from commsim.core.data_frames import frame_of
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.remark import Remark, as_remarks
-from commsim.core.units import count_text, parse_bandwidth
+from commsim.core.units import count_text, parse_bandwidth, si_of
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement
@@ -185,7 +185,9 @@ def compare(
         largest = plan.predict(sizes[-1], engine="flow", seed=scenario.wish.seed)
     line = line_of_prediction(plan, largest)
     if line is not None and line_rate is not None:
-        line = dataclasses.replace(line, rate=_rate(line_rate), source=GIVEN, load=None, is_given=True)
+        line = dataclasses.replace(
+            line, rate=si_of(line_rate, parse_bandwidth, "line rate"), source=GIVEN, load=None, is_given=True
+        )
     name = network if isinstance(network, str) else network.name
     comparison = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
     chosen = plan.chosen(sizes) if isinstance(plan, NcclPlan) else ""
@@ -240,7 +242,7 @@ def compare_files(
     pairs, alone = pair_up(found, predictions_of(ours, found))
     if not pairs:
         raise InputError(f"{predicted} has none of the {len(alone)} sizes of {measured}")
-    line = None if line_rate is None else LineRate(_rate(line_rate), GIVEN, is_given=True)
+    line = None if line_rate is None else LineRate(si_of(line_rate, parse_bandwidth, "line rate"), GIVEN, is_given=True)
     comparison = _compared(pairs, alone, predicted, notes, line)
     return dataclasses.replace(comparison, faults=log.faults, n_runs=log.n_runs)
 
@@ -286,7 +288,3 @@ def _longer(pairs: Sequence[Pair]) -> list[str]:
         for name, factor in factors.items()
     ]
     return [*lines, *explain_slow([pair for pair in pairs if pair.measured.operation not in factors])]
-
-
-def _rate(rate: float | str) -> float:
-    return parse_bandwidth(rate, "line rate") if isinstance(rate, str) else float(rate)
