@@ -118,3 +118,18 @@ class RunningJobs:
             with_cost(one, self._by(one.prediction).predicted if self._jobs else {}) for one in ranking.candidates
         )
         return replace(ranking, candidates=found)
+
+
+def paid_after(restart: float, now: float, after: float, moved: float) -> float | None:
+    """Time after which all jobs together have done more than without a move, in s; None where they never do.
+
+    Parameters
+    ----------
+    restart : float, s
+        Time for which the job that moves stands still.
+    now, after : float
+        Periods over iteration times, summed over all jobs, without the move and with it.
+    moved : float
+        Period over iteration time of the job that moves, after it.
+    """
+    return restart * moved / (after - now) if after > now else None

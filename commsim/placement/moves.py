@@ -18,6 +18,7 @@ from commsim.training.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 from .affected import after_faults
 from .candidate import MAX_SHOWN, PlacementCandidate, counted_names
 from .cluster import Cluster, ClusterLike, read_cluster
+from .job_costs import paid_after
 from .node_names import on_nodes
 from .place import GENERATORS, number_of, place_jobs, rank_placements
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
@@ -25,21 +26,6 @@ from .scores import ScoreSettings
 
 # Slow-downs that are equal as they are printed are no gain.
 LEAST_GAIN = 1e-4
-
-
-def paid_after(restart: float, now: float, after: float, moved: float) -> float | None:
-    """Time after which all jobs together have done more than without a move, in s; None where they never do.
-
-    Parameters
-    ----------
-    restart : float, s
-        Time for which the job that moves stands still.
-    now, after : float
-        Periods over iteration times, summed over all jobs, without the move and with it.
-    moved : float
-        Period over iteration time of the job that moves, after it.
-    """
-    return restart * moved / (after - now) if after > now else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +220,8 @@ def rank_moves(
     scale: Sequence[str] = (),
     drain: Sequence[str] = (),
     restart: float = 0.0,
+    only: Sequence[str] | None = None,
+    most: int | None = None,
 ) -> Moves:
     """Take each running job off its GPUs, place it again beside the others, and rank these moves by what they gain.
 
@@ -251,17 +239,21 @@ def rank_moves(
         Hosts that are to be free, which work: their jobs are moved first, too.
     restart : float, s
         Time for which a job that is moved stands still.
+    only : sequence of str, optional
+        Names of the jobs that are looked at. Default: all that run.
+    most : int, optional
+        Number of these that are looked at, those that lose the most. Default: all.
 
     Returns
     -------
     Moves
-        For each running job the slow-downs now and after.
+        For each of these jobs the slow-downs now and after.
         A job that is moved may start at another time; the others keep their ``start``.
 
     Raises
     ------
     InputError
-        If no job has a placement, a name is unknown, or jobs are placed where no GPUs are free.
+        If no job has a placement, a name in `only` or another is unknown, or jobs are placed where no GPUs are free.
 
     Examples
     --------
@@ -284,6 +276,8 @@ def rank_moves(
     how["costs"] = False
     if not 0 <= restart < float("inf"):
         raise InputError(f"restart is a time of 0 or more, got {restart}")
+    if most is not None and most < 1:
+        raise InputError(f"most is a number of jobs of 1 or more, got {most}")
     cluster, read, remarks, forced, before = _off_failed(cluster, read, fail, scale, drain, how | {"n": n})
     running = [job for job in read if job.placement is not None]
     if not running:
@@ -291,7 +285,11 @@ def rank_moves(
     waiting = [job.name for job in read if job.placement is None]
     (now,) = rank_placements(cluster, {"now": running}, check=check, settings=how["settings"], new=()).candidates
     moves, alone = [], {name: seconds / now.periods[name] for name, seconds in now.alone.items()}
-    for i, job in enumerate(running):
+    for name in [name for name in only or () if name not in alone]:
+        raise InputError(f"job {name!r} does not run here, so it cannot be moved; known: {', '.join(alone)}")
+    loses = {name: round(now.predicted[name] / now.alone[name], PRINTED) for name in (only or alone)}
+    looked_at = sorted(loses, key=lambda name: -loses[name])[:most]
+    for i, job in [(i, job) for i, job in enumerate(running) if job.name in looked_at]:
         least = (sum(alone.values()) - alone[job.name] + 1) / len(running)  # none is faster than without the others
         if now.stretch - least <= LEAST_GAIN:
             moves.append(Move(job.name, now, now))

@@ -167,3 +167,17 @@ def test_a_move_has_paid_when_what_all_gained_is_what_the_moved_job_lost() -> No
     assert first.pays_after(60.0) == pytest.approx(60.0 / (2 - 2 / slow), rel=1e-6)
     assert found.moves[-1].pays_after(0.0) is None or not found.moves[-1].pays_after(0.0)
     assert not any(remark.code == "restart-left-out" for remark in found.remarks)
+
+
+def test_only_jobs_that_are_asked_for_are_placed_again(monkeypatch):
+    """All were, also where a request named one: of 130 running jobs that was refused as too much work."""
+    jobs = [job("near", "h2", "h2", rate=1), job("apart", "h0", "h4"), job("wide", "h0", "h4")]
+    asked = []
+    monkeypatch.setattr(moves, "place_jobs", lambda *given, **how: asked.append(given) or cs.place_jobs(*given, **how))
+    assert [one.job for one in rank_moves(CLUSTER, jobs, only=["wide"]).moves] == ["wide"]
+    assert len(asked) == 1
+    assert {one.job for one in rank_moves(CLUSTER, jobs, most=2).moves} == {"apart", "wide"}
+    with pytest.raises(InputError, match="job 'b' does not run here, so it cannot be moved; known: near, apart, wide"):
+        rank_moves(CLUSTER, jobs, only=["b"])
+    with pytest.raises(InputError, match="most is a number of jobs of 1 or more, got 0"):
+        rank_moves(CLUSTER, jobs, most=0)

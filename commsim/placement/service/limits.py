@@ -55,7 +55,7 @@ class Limits:
     seconds: float = 10.0
 
 
-def require_work(n_jobs: int, n_gpus: int, n: int, *, simulated: bool, n_links: int = 0) -> None:
+def require_work(n_jobs: int, n_gpus: int, n: int, *, simulated: bool, n_links: int = 0, n_moves: int = 1) -> None:
     """Refuse a search that would take minutes, or more memory than there may be.
 
     Parameters
@@ -66,6 +66,8 @@ def require_work(n_jobs: int, n_gpus: int, n: int, *, simulated: bool, n_links: 
         Whether each candidate is simulated.
     n_links : int
         Links of the network, where all jobs are looked at together; 0 where running jobs are kept.
+    n_moves : int
+        Searches of this kind in one request.
 
     Raises
     ------
@@ -76,7 +78,11 @@ def require_work(n_jobs: int, n_gpus: int, n: int, *, simulated: bool, n_links: 
         raise InputError(f"request: jobs to place are at most of {MAX_SEARCHED_GPUS} GPUs together; got {n_gpus}")
     for work, most, of in (
         (n_gpus * n, MAX_PLACED_WORK, f"{n_gpus} GPUs times {n} candidates"),
-        (n_jobs * n_links * n, MAX_WORK, f"{n_jobs} jobs with those that run, {n_links} links times {n} candidates"),
+        (
+            n_jobs * n_links * n * n_moves, MAX_WORK,
+            f"{n_jobs} jobs with those that run, {n_links} links times {n} candidates"
+            + f" of {n_moves} searches" * (n_moves > 1),
+        ),
         (n_jobs**2 * n * simulated, MAX_SIMULATED_WORK, f"{n_jobs} jobs squared times {n} simulated candidates"),
     ):  # fmt: skip
         if work > most:

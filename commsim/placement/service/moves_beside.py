@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import shorten
-from commsim.placement.moves import LEAST_GAIN, paid_after, rank_moves
+from commsim.placement.job_costs import paid_after
+from commsim.placement.moves import LEAST_GAIN, rank_moves
 from commsim.placement.place import GENERATORS
 from commsim.placement.scores import ScoreSettings
 from commsim.training.sharing.periodic import PeriodicJob
@@ -42,10 +43,10 @@ def read_moves(asked: MoveSearch, state: ClusterState) -> Callable[[], dict[str,
         raise Refusal(409, "no known job is placed wholly, so none can be moved")
     if asked.fail or asked.scale or asked.drain:
         jobs = [state.kept.jobs[name].job for name in movable]
-        n_links = state.cluster.network.n_links
-        require_work(
-            len(jobs) ** 2, sum(job.n_gpus for job in jobs), asked.candidates, simulated=False, n_links=n_links
-        )
+        sizes = sorted((job.n_gpus for job in jobs if job.name in (asked.jobs or movable)), reverse=True)
+        wanted = sizes if asked.jobs else sizes[: asked.most]
+        n_links, n_moves = state.cluster.network.n_links, 1 + len(wanted)  # after those of jobs that have to be moved
+        require_work(len(jobs), sum(wanted), asked.candidates, simulated=False, n_links=n_links, n_moves=n_moves)
         return lambda: _after_faults(asked, state, jobs)
     kept, seeds = state.kept, state.seeds
     names = asked.jobs or slowest(kept, movable, asked.most)
@@ -107,12 +108,11 @@ def _after_faults(asked: MoveSearch, state: ClusterState, jobs: Sequence[Periodi
     moves = rank_moves(
         state.cluster, jobs, n=asked.candidates, generators=asked.generators or GENERATORS,
         settings=ScoreSettings(hashes=len(state.seeds)), fail=asked.fail, scale=asked.scale,
-        drain=asked.drain, restart=asked.restart_s,
+        drain=asked.drain, restart=asked.restart_s, only=asked.jobs, most=None if asked.jobs else asked.most,
     )  # fmt: skip
-    names = set(asked.jobs or [move.job for move in moves.moves[: asked.most]])
     answer = {
         "forced": moves.forced_rows(),
-        "moves": [move.row_with_restart(asked.restart_s) for move in moves.moves if move.job in names],
+        "moves": [move.row_with_restart(asked.restart_s) for move in moves.moves],
         "notes": [str(remark) for remark in moves.remarks],
     }
     answer |= {"stopped_gpu_s": round(moves.stopped, 9)} if moves.forced and asked.restart_s else {}
