@@ -27,7 +27,7 @@ from commsim.core.units import count_text
 from commsim.core.value import Shown
 from commsim.formats.log_health import LogHealth, unhealthy
 from commsim.formats.measured import read_measured
-from commsim.formats.measurement import Measurement
+from commsim.formats.measurement import Measurement, require_ranks
 from commsim.nccl.error_model import ErrorModel, error_class
 from commsim.prediction.python_values import NetworkLike, network_of
 from commsim.real.comparison.runs_of_log import least_middle, lost_rows, runs_by_operation, said_of_runs
@@ -245,6 +245,7 @@ def check_log(
     if not other_gpus:
         require_gpus(path, network_of(network))
     where, ranks = _place_of(path, network, machines, ranks, n_ranks)
+    require_ranks(rows, len(where.endpoints) if ranks is None else ranks)
     found, checked = list[Expectation](), list[CheckedSize]()
     for name, own in runs.items():
         sizes = sorted({row.size for run in own for row in run})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -48,6 +48,8 @@ class Measurement:
         Whether input and output were the same memory.
     low, high : float or None, s
         Spread of the times: percentiles 5 and 95 where they can be had, else least and largest.
+    ranks_between : (int, int) or None
+        Least and most ranks that its rates allow, where the file does not say the number; None where they say nothing.
     interval : (float, float) or None, s
         Of a prediction: between what 80 % of measurements are expected.
     source : str
@@ -72,6 +74,7 @@ class Measurement:
     high: float | None = None
     source: str = ""
     line: int = 0
+    ranks_between: tuple[int, int] | None = None
     interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -130,8 +133,8 @@ def check_count(path: Path, n_rows: int) -> None:
         raise InputError(f"{path}: more than {MAX_ROWS} rows")
 
 
-def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:
-    """Find the one number of ranks for which all rates are right as they are rounded; None if there is not just one.
+def ranks_between(name: str, rates: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
+    """Find the least and the largest number of ranks for which all rates are right as they are rounded.
 
     Parameters
     ----------
@@ -139,6 +142,11 @@ def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:
         The operation.
     rates : sequence of (str, str)
         Algbw and busbw of each row, as printed.
+
+    Returns
+    -------
+    (int, int) or None
+        None if there is no such number, or any would do.
     """
     low, high = 0.0, math.inf
     for algbw, busbw in rates:
@@ -149,7 +157,22 @@ def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:
     if not low or factor(2) == factor(3):
         return None
     fitting = [n for n in range(2, MAX_RANKS + 1) if low <= factor(n) <= high]
-    return fitting[0] if len(fitting) == 1 else None
+    return (fitting[0], fitting[-1]) if fitting else None
+
+
+def require_ranks(rows: Iterable[Measurement], n_ranks: int) -> None:
+    """Refuse a number of ranks that the rates of a row do not allow.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the numbers that they allow.
+    """
+    for row in rows:
+        if row.ranks_between is not None and not row.ranks_between[0] <= n_ranks <= row.ranks_between[1]:
+            least, most = row.ranks_between
+            more = f"{least} to {most}" if most < MAX_RANKS else f"{least} or more"
+            raise InputError(f"{row.source}: busbw over algbw is that of {more} ranks, got {n_ranks}")
 
 
 def interval(text: str) -> tuple[Fraction, Fraction]:

@@ -42,7 +42,7 @@ from .logs.nccl_columns import (
     rates_of,
 )
 from .logs.unnamed_operation import refuse_unknown, unnamed_operation
-from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count, ranks_of_rates
+from .measurement import MAX_LOG_BYTES, Measurement, ReadingContext, check_count, ranks_between
 
 # Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations.
 NCCL_TESTS = {
@@ -154,22 +154,27 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
             context.notes.append(
                 f"{path}: left out: {count_text(len(lines), 'row')}, {what}, the first in line {lines[0]}"
             )
-    implied = {name: _implied(name, pairs, counts[name]) for name, pairs in rates.items()}
+    allowed = {name: ranks_between(name, pairs) for name, pairs in rates.items()}
+    implied = {name: _implied(name, allowed[name], counts[name]) for name in rates}
     if len(set(state.group_of.values())) == 1 and any(_is_part(row, implied) for row in rows):
         n = next(implied[row.operation] for row in rows if _is_part(row, implied))
         context.notes.append(f"{path}: its rates or counts say {n} ranks; the header names only a part of them")
         rows = [dataclasses.replace(row, n_ranks=None) if _is_part(row, implied) else row for row in rows]
+    unsaid = {name: None if n else allowed[name] for name, n in implied.items()}
     return [
-        row if row.n_ranks else dataclasses.replace(row, n_ranks=context.n_ranks or implied[row.operation])
+        row if row.n_ranks else dataclasses.replace(
+            row, n_ranks=context.n_ranks or implied[row.operation], ranks_between=unsaid[row.operation],
+        )
         for row in rows
-    ]
+    ]  # fmt: skip
 
 
-def _implied(name: str, rates: list[tuple[str, str]], counts: set[int | None]) -> int | None:
+def _implied(name: str, allowed: tuple[int, int] | None, counts: set[int | None]) -> int | None:
     """Return the ranks that the rates of all rows say; where these allow several, those that all counts say."""
-    found = ranks_of_rates(name, rates)
+    if allowed is not None and allowed[0] == allowed[1]:
+        return allowed[0]
     said = counts - {None} if OPERATIONS[name].needs_equal_blocks else set()
-    return said.pop() if found is None and len(said) == 1 else found
+    return said.pop() if len(said) == 1 else None
 
 
 def _what_is_there(text: str, state: _State) -> str:

@@ -8,6 +8,7 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.diagnosis.check_log import ALARMS, least_middle
+from commsim.formats.measured import read_measured
 
 TWO = "hgx-h100@star:machines=2"
 SIZES = ["1MiB", "64MiB", "1GiB", "8GiB"]
@@ -78,6 +79,20 @@ def test_the_floor_of_a_class_is_the_same_whatever_other_classes_a_log_has(tmp_p
     assert (found.classes[1].n_tables, found.classes[1].n_operators) == large[3:]
     assert sum(ALARMS.values()) == pytest.approx(1)
     assert found.expected.sizes == cs.expect(TWO, ["all_reduce"], SIZES, false_alarms=0.05).sizes
+
+
+@pytest.mark.parametrize(("machines", "allowed"), [(None, False), (5, False), (8, True), (9, True)])
+def test_a_log_that_says_no_ranks_is_refused_where_its_rates_are_of_others(tmp_path, machines, allowed):
+    path = tmp_path / "all_reduce.log"
+    row = "1073741824 268435456 float sum -1 800000 1.34 2.64 0 800000 1.34 2.64 0"
+    path.write_text(f"# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n{row}\n")
+    (read,) = {one.ranks_between for one in read_measured(path)}
+    assert 40 < read[0] <= 64 <= 72 <= read[1]
+    if allowed:
+        assert cs.check_log(path, "hgx-h100", machines=machines).expected.sizes
+    else:
+        with pytest.raises(InputError, match=f"busbw over algbw is that of {read[0]} to {read[1]} ranks, got"):
+            cs.check_log(path, "hgx-h100", machines=machines)
 
 
 def test_a_log_of_other_ranks_than_the_network_s_is_refused(tmp_path):

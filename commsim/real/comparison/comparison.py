@@ -14,7 +14,7 @@ from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import count_text, parse_bandwidth, si_of
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
-from commsim.formats.measurement import Measurement
+from commsim.formats.measurement import Measurement, require_ranks
 from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.build import plan_collective
 from commsim.prediction.collective_names import spelled_out, usual_collective
@@ -167,6 +167,7 @@ def compare(
     plan = plan_collective(scenario)
     if n_ranks is None:
         require_all_machines(path, plan)
+    require_ranks(measured, plan.schedule.n_ranks)
     predicted = plan.schedule.operation
     beside = healthy_rows(path, healthy, predicted, plan.schedule.n_ranks, in_place=in_place)
     reference = beside.rows
