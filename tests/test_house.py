@@ -219,6 +219,12 @@ def test_a_fragment_is_found():
     assert (first.is_fragment, second.is_fragment) == (True, False)
 
 
+def test_no_page_has_both_sides_of_a_merge():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    lines = [(page.name, line) for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
+    assert [one for one in lines if one[1].startswith(("<<<<<<< ", ">>>>>>> "))] == []
+
+
 def test_the_glossary_is_short():
     terms = wording.glossary_terms()
     assert 30 < len(terms) <= wording.MAX_TERMS
