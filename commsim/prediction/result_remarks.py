@@ -61,13 +61,13 @@ def of_paths(network: Network, results: Sequence[Result]) -> list[Remark]:
 def _of_cut_machines(network: Network) -> list[Remark]:
     """Say that machines have NICs on several leaves, where others have all of theirs on one."""
     _, machines, switches = _ports_of_machines(network)
-    pairs, n_nics = np.unique(np.stack((machines, switches)), axis=1, return_counts=True)
-    known, first, n_leaves = np.unique(pairs[0], return_index=True, return_counts=True)
+    pairs, n_nics = np.unique(machines * network.n_nodes + switches, return_counts=True)
+    known, first, n_leaves = np.unique(pairs // network.n_nodes, return_index=True, return_counts=True)
     if not ((n_leaves == 1) & (n_nics[first] > 1)).any() or n_leaves.max() == 1:
         return []
     cut = np.flatnonzero(n_leaves > 1)
     where = range(first[cut[0]], first[cut[0]] + n_leaves[cut[0]])
-    parts = " and ".join(f"{n_nics[i]} on {network.nodes[pairs[1, i]]}" for i in where)
+    parts = " and ".join(f"{n_nics[i]} on {network.nodes[pairs[i] % network.n_nodes]}" for i in where)
     are = "is" if len(cut) == 1 else "are"
     text = f"{len(cut)} of {len(known)} machines {are} cut over leaves: NICs of m{known[cut[0]]} are {parts}"
     return [Remark("machine-cut", text, needed=True)]

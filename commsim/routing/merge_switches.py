@@ -22,26 +22,24 @@ from commsim.core.network_queries import fabric_switches
 
 from .link_rows import MANY, mixed
 
+# Kinds of links up to which each link is compared with them, one after the other.
+FEW = 64
+# Links whose numbers are converted at once.
+AT_ONCE = 1 << 20
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MergedSwitches:
-    """A network and its classes.
+class LinkBundles:
+    """Links that are one link of a merged network, each of which carries as much of it.
 
     Parameters
     ----------
-    network : Network
-        One node per class, under the name of its first member, and one link for all links between two classes, as fast
-        as they are together. Nodes keep their order.
-    node : int32[n_nodes]
-        Class of each node of the network before.
     link : int32[n_links]
-        Bundle of each of its links.
+        Bundle of each link of the network before.
     n_members : int64[n_bundles]
         Links in each bundle.
     """
 
-    network: Network
-    node: NDArray[np.int32]
     link: NDArray[np.int32]
     n_members: NDArray[np.int64]
 
@@ -55,26 +53,44 @@ class MergedSwitches:
         return np.asarray((per_bundle / self.n_members)[self.link])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedSwitches:
+    """A network and its classes.
+
+    Parameters
+    ----------
+    network : Network
+        One node per class, under the name of its first member, and one link for all links between two classes, as fast
+        as they are together. Nodes keep their order.
+    node : int32[n_nodes]
+        Class of each node of the network before.
+    bundles : LinkBundles
+        Its links, put together.
+    """
+
+    network: Network
+    node: NDArray[np.int32]
+    bundles: LinkBundles
+
+
 def merge_switches(network: Network) -> MergedSwitches:
     """Merge the switches of a network by its links' rates, latencies and metrics, so that links of a bundle are alike.
 
     Messages that are sprayed take each of its links with equal shares if the classes form a forest
     (:func:`commsim.routing.fabric_forest.fabric_forest`); a sprayed route then is one path of bundles.
     """
-    kind = np.zeros(network.n_links, np.int64)
+    kind = np.zeros(network.n_links, np.int32)
     differing = []
     for name in ("bandwidth", "latency", "buffer", "loss", "metric"):
         column = getattr(network, name)
         if (column != column[:1]).any():  # one column after the other: sorting rows takes ten times as long
-            which = _numbered_alike(column)[0]
-            kind = _numbered_alike(kind * (np.int64(which.max()) + 1) + which)[0].astype(np.int64)
+            kind = _told_apart(kind, column)
             differing.append(name)
     node = switch_classes(network, kind)
-    ends = node[network.src].astype(np.int64) * (int(node.max(initial=-1)) + 1) + node[network.dst]
     # parallel links of different numbers between two classes stay different bundles; bundles are in the order of their
     # first links, so that cables stay cables
-    link, first = _numbered_alike(ends * (kind.max(initial=0) + 1) + kind)
-    del ends, kind
+    link, first = _bundles(network, node, kind)
+    del kind
     n_members = np.bincount(link, minlength=len(first))
     member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes are in their order
     merged = dataclasses.replace(
@@ -89,13 +105,42 @@ def merge_switches(network: Network) -> MergedSwitches:
         **{name: _kept(getattr(network, name)[first]) if name in differing else getattr(network, name)[:1]
            for name in ("latency", "buffer", "loss", "metric")},
     )  # fmt: skip
-    return MergedSwitches(merged, node, link, n_members)
+    return MergedSwitches(merged, node, LinkBundles(link, n_members))
 
 
 def _kept(column: NDArray[Any]) -> Any:
     """Return a new column such that a network keeps it without a copy."""
     column.setflags(write=False)
     return column
+
+
+def _told_apart(kind: NDArray[np.int32], column: NDArray[Any]) -> NDArray[np.int32]:
+    """Return kinds of links that differ by another column as well."""
+    if len(kind) >= MANY:
+        from .classes_kernel import number_pairs
+
+        kinds, known, n_known = kind.copy(), (np.empty(FEW, np.int32), np.empty(FEW)), 0
+        for low in range(0, len(kind), AT_ONCE):
+            values = column[low : low + AT_ONCE].astype(np.float64)
+            n_known = number_pairs(kinds[low : low + AT_ONCE], values, *known, n_known)
+            if n_known < 0:
+                break
+        else:
+            return kinds
+    which = _numbered_alike(column)[0]
+    return _numbered_alike(kind * (np.int64(which.max()) + 1) + which)[0]
+
+
+def _bundles(
+    network: Network, node: NDArray[np.int32], kind: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give numbers to what differs in classes of ends or in its kind, in order, and return where it first occurs."""
+    if network.n_links >= MANY:
+        from .classes_kernel import number_bundles
+
+        return number_bundles(node, network.src, network.dst, kind)
+    ends = node[network.src].astype(np.int64) * (int(node.max(initial=-1)) + 1) + node[network.dst]
+    return _numbered_alike(ends * (np.int64(kind.max(initial=0)) + 1) + kind)
 
 
 def _numbered_alike(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

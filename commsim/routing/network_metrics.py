@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import KINDS, Network
-from commsim.core.network_queries import fabric_switches, tiers
+from commsim.core.network_queries import AT_ONCE, fabric_switches, tiers
 from commsim.core.units import count_text
 
 from .link_rows import links_in_rows
@@ -117,9 +117,12 @@ def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, fl
 
 def _capacities(network: Network, tier: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """By node, the bandwidth of its links from the tier below, and of those to the tier above."""
-    src, dst = tier[network.src], tier[network.dst]
-    up = np.where((src >= 0) & (dst > src), network.bandwidth, 0.0)
-    below, above = (np.bincount(ends, up, network.n_nodes).astype(np.float64) for ends in (network.dst, network.src))
+    below, above = np.zeros((2, network.n_nodes))
+    for low in range(0, network.n_links, AT_ONCE):
+        src, dst = network.src[low : low + AT_ONCE], network.dst[low : low + AT_ONCE]
+        up = np.flatnonzero((tier[src] >= 0) & (tier[dst] > tier[src]))
+        for of_node, ends in ((below, dst), (above, src)):
+            np.add.at(of_node, ends[up], network.bandwidth[low + up])  # in order, as one sum over all would be
     return below, above
 
 

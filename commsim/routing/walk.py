@@ -17,7 +17,7 @@ from commsim.core.network import Network
 from .link_rows import MANY, KeptRows, Rows, links_in_rows, senders, shared_searches
 
 if TYPE_CHECKING:
-    from .merge_switches import MergedSwitches
+    from .merge_switches import LinkBundles
     from .search_kernel import Graph
 
 # Routes for which looking for a forest of the fabric pays.
@@ -71,7 +71,7 @@ class Routes:
         return rate
 
     def carried(
-        self, per_route: NDArray[Any], network: Network, merged: MergedSwitches | None = None
+        self, per_route: NDArray[Any], n_links: int, bundles: LinkBundles | None = None
     ) -> tuple[NDArray[np.float64], float]:
         """Return the bytes that each link carries, float64[n_links], and that leave their senders' nodes.
 
@@ -79,17 +79,19 @@ class Routes:
         ----------
         per_route : number[n_routes], bytes
             Bytes of each route.
-        network, merged : Network, MergedSwitches, optional
-            Network of the routes, and how it was merged; then links are those of the network before.
+        n_links : int
+            Links of the network of the routes.
+        bundles : LinkBundles, optional
+            What these are, if it was merged; then the answer is of the network before.
         """
-        carried = np.zeros(network.n_links)
+        carried = np.zeros(n_links)
         for low in range(0, len(per_route), AT_ONCE):
             first = self.first[low : low + AT_ONCE + 1]
             some = slice(first[0], first[-1])
             each = np.repeat(per_route[low : low + AT_ONCE], np.diff(first))
             np.add.at(carried, self.link[some], each * self.share[some])  # in order, as one sum over all would be
-        if merged is not None:
-            carried = merged.share_out(carried)
+        if bundles is not None:
+            carried = bundles.share_out(carried)
         carried.setflags(write=False)  # so that a result takes it without a copy
         return carried, float(per_route[np.diff(self.first) > 0].sum())
 
@@ -173,13 +175,14 @@ def _known(
     """
     from .forest_routes import walk_known
     from .in_parts.alike_machines import alike_machines, routes_inside
+    from .routing_kernel import BY_HASH, BY_ONE_HASH
 
     src, dst, _ = flows
     known = walk_known(network, *flows, choice, order, rows)
     found = [] if known is None else [known]
     alike = alike_machines(network)
     if alike is not None:
-        found.append(routes_inside(network, alike, src, dst, walk))
+        found.append(routes_inside(network, alike, src, dst, walk, choice in (BY_HASH, BY_ONE_HASH)))
     return [one for one in found if len(one[0])]
 
 

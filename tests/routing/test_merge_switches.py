@@ -14,7 +14,7 @@ def test_a_fat_tree_folds_to_its_pods_and_one_core():
     merged = merge_switches(network)
     pods = ("aggregation0", "aggregation2", "aggregation4", "aggregation6")
     assert merged.network.nodes == (*(f"h{i}" for i in range(16)), *(f"edge{i}" for i in range(8)), *pods, "core0")
-    assert sorted(set(merged.n_members.tolist())) == [1, 2, 4]
+    assert sorted(set(merged.bundles.n_members.tolist())) == [1, 2, 4]
     assert merged.network.bandwidth.sum() == pytest.approx(network.bandwidth.sum())
 
 
@@ -36,14 +36,18 @@ def test_one_pass_over_many_links_finds_the_same_classes(spec, monkeypatch):
         slow = switch_classes(network, kinds)
         monkeypatch.setattr(merging, "MANY", 0)
         assert np.array_equal(switch_classes(network, kinds), slow)
-    rates = network.bandwidth * (1 + kind)
-    merged = []
-    for many in (network.n_links + 1, 0):
-        monkeypatch.setattr(merging, "MANY", many)
-        merged.append(merge_switches(dataclasses.replace(network, bandwidth=rates)))
-    assert merged[0].network == merged[1].network
-    for column in ("node", "link", "n_members"):
-        assert getattr(merged[0], column).tolist() == getattr(merged[1], column).tolist()
+    for few, factor in ((64, 1 + kind), (64, 1 + np.arange(network.n_links)), (1, 1 + kind)):
+        monkeypatch.setattr(merging, "FEW", few)
+        monkeypatch.setattr(merging, "AT_ONCE", 7)
+        merged = []
+        for many in (network.n_links + 1, 0):
+            monkeypatch.setattr(merging, "MANY", many)
+            merged.append(merge_switches(dataclasses.replace(network, bandwidth=network.bandwidth * factor)))
+        assert merged[0].network == merged[1].network
+        assert merged[0].node.tolist() == merged[1].node.tolist()
+        for column in ("link", "n_members"):
+            slow, found = (getattr(one.bundles, column).tolist() for one in merged)
+            assert found == slow
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_sprayed_messages_load_links_as_bundles_say(spec):
     bundled = find_routes(merged.network, merged.node[src], merged.node[dst], routing="spray")
     assert (bundled.share == 1).all()
     load = np.bincount(routes.link, routes.share, network.n_links)
-    alike = merged.share_out(np.bincount(bundled.link, bundled.share, merged.network.n_links))
+    alike = merged.bundles.share_out(np.bincount(bundled.link, bundled.share, merged.network.n_links))
     np.testing.assert_allclose(load, alike, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(routes.latency, bundled.latency, rtol=1e-12)
 
@@ -74,7 +78,7 @@ def test_what_has_no_switches_stays_as_it_is():
     network = load_network("torus:dims=3x3")
     merged = merge_switches(network)
     assert merged.network.nodes == network.nodes
-    assert (merged.link == np.arange(network.n_links)).all()
+    assert (merged.bundles.link == np.arange(network.n_links)).all()
 
 
 def test_links_that_differ_in_two_ways_at_once_keep_their_switches_apart():

@@ -176,3 +176,14 @@ def test_a_link_that_is_faster_than_any_integer_adds_what_an_infinite_one_would(
     found = bisection_bandwidth(dataclasses.replace(network, bandwidth=fast))
     fast[0] = 1e15
     assert found == bisection_bandwidth(dataclasses.replace(network, bandwidth=fast))
+
+
+def test_capacities_of_a_few_links_at_once_are_those_of_all(monkeypatch):
+    network = fat_tree(4)
+    rates = network.bandwidth * np.random.default_rng(2).uniform(0.5, 1.0, network.n_links)
+    network = dataclasses.replace(network, bandwidth=rates)
+    found = []
+    for at_once in (network.n_links, 5):
+        monkeypatch.setattr(network_metrics, "AT_ONCE", at_once)
+        found.append(measure(network).oversubscription)
+    assert found[0] == found[1]

@@ -328,7 +328,7 @@ def test_bytes_of_links_are_added_up_route_by_route_whatever_is_added_at_once(mo
             expected[link[k]] += sent[r] * share[k]
     for at_once in (1, 7, 300, 1000):
         monkeypatch.setattr(walk, "AT_ONCE", at_once)
-        carried, on_wire = routes.carried(sent, network)
+        carried, on_wire = routes.carried(sent, network.n_links)
         assert np.array_equal(carried, expected)
         assert on_wire == sent[length > 0].sum()
 

@@ -17,7 +17,7 @@ from commsim.routing.walk import LEAST
 if TYPE_CHECKING:
     from commsim.engine.flow_job import FlowJob
     from commsim.engine.job_connections import JobConnections
-    from commsim.routing.merge_switches import MergedSwitches
+    from commsim.routing.merge_switches import LinkBundles, MergedSwitches
     from commsim.routing.message_engines import CrowdedEngines
 
 __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
@@ -34,10 +34,10 @@ class ConnectionCosts:
 
     Parameters
     ----------
-    network : Network
-        Network of the routes: the given one, or its merged form where messages are sprayed.
-    merged : MergedSwitches or None
-        How it was merged.
+    n_links, n_nodes : int
+        Size of the network of the routes: the given one, or its merged form where messages are sprayed.
+    bundles : LinkBundles or None
+        How its links were merged.
     ends : int32[n_connections, 2]
         Participants that send and receive.
     routes : Routes
@@ -57,8 +57,9 @@ class ConnectionCosts:
         Its receiver's reduction unit, numbered after the links; -1 where reducing takes no time.
     """
 
-    network: Network
-    merged: MergedSwitches | None
+    n_links: int
+    n_nodes: int
+    bundles: LinkBundles | None
     ends: NDArray[np.int32]
     routes: Routes
     overhead: NDArray[np.float64]
@@ -74,7 +75,7 @@ class ConnectionCosts:
     @property
     def n_resources(self) -> int:
         """Links, reduction units of nodes, and message engines of nodes."""
-        return self.network.n_links + 2 * self.network.n_nodes
+        return self.n_links + 2 * self.n_nodes
 
     @property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
@@ -135,8 +136,9 @@ def find_connection_costs(
     unit = np.where(reduces & (gamma > 0), network.n_links + nodes[:, 1], -1).astype(np.int32)
     per_byte = np.where(crosses, 1 / rate, 0.0)
     return ConnectionCosts(
-        network, merged, ends, routes, overhead, routes.latency, per_byte, gamma, first, resource, part, held, unit
-    )
+        network.n_links, network.n_nodes, None if merged is None else merged.bundles,
+        ends, routes, overhead, routes.latency, per_byte, gamma, first, resource, part, held, unit,
+    )  # fmt: skip
 
 
 def _with_engines(

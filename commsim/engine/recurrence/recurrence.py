@@ -124,7 +124,7 @@ def simulate_recurrence(
         trace, schedule.n_transfers, lambda which: (times.start[which], times.sent[which], times.done[which])
     )
     per_connection = np.bincount(moves.move["connection"], n_bytes, len(moves.costs.ends)).astype(np.float64)
-    carried = moves.costs.routes.carried(per_connection, moves.costs.network, moves.costs.merged)
+    carried = moves.costs.routes.carried(per_connection, moves.costs.n_links, moves.costs.bundles)
     return one_job_result(
         plan.network, schedule, size, entered=entered, last=times.last, carried=carried,
         counters={"events": 0.0}, trace=kept,

@@ -119,7 +119,7 @@ class Rings:
         per_connection = np.zeros(len(self.costs.ends))
         for phase, w, each in zip(self.phases, self.connection, n_bytes, strict=True):
             per_connection[w] += phase.n_rounds * each
-        return self.costs.routes.carried(per_connection, self.costs.network, self.costs.merged)
+        return self.costs.routes.carried(per_connection, self.costs.n_links, self.costs.bundles)
 
 
 def plan_rings(

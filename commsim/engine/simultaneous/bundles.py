@@ -98,7 +98,7 @@ class Bundles:
         per_link = np.bincount(self.head + 1, weights=weights, minlength=n + 1)[1:].astype(np.float64)
         per_link += self._carried(of_bundle, n)
         per_link *= n_bytes[0] if weights is None and len(n_bytes) else 1.0
-        return per_link if self.merged is None else self.merged.share_out(per_link)
+        return per_link if self.merged is None else self.merged.bundles.share_out(per_link)
 
     def _carried(self, of_bundle: NDArray[Any], n_links: int) -> NDArray[np.float64]:
         """Sum what each link carries of the bundles, some at a time: all of it takes several times what is kept."""

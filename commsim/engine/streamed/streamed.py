@@ -178,7 +178,7 @@ def simulate_streamed(
         size,
         entered=entered,
         last=float(ring_connections.row["done_at"].max()),
-        carried=plan.routes.carried(per_connection, plan.network),
+        carried=plan.routes.carried(per_connection, plan.network.n_links),
         counters={"events": float(t.counter["n_events"])},
     )
 

@@ -133,7 +133,9 @@ def _link_bytes(
     pattern, routes = connections.full.pattern, connections.routes
     merged = connections.merged
     per_connection = np.bincount(pattern.connection, weights=n_bytes, minlength=len(pattern.lead)) * pattern.times
-    return routes.carried(per_connection, network if merged is None else merged.network, merged)
+    if merged is None:
+        return routes.carried(per_connection, network.n_links)
+    return routes.carried(per_connection, merged.network.n_links, merged.bundles)
 
 
 def _times(classes: Quotient, t: FlowState) -> Columns:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from commsim.core.machines.hardware import maker_of
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, MEMORY, NIC, SWITCH, Network
-from commsim.core.network_queries import tiers
+from commsim.core.network_queries import AT_ONCE, tiers
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.prediction.plans.dense import Plan
@@ -130,7 +130,8 @@ def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
     network = plan.network
     if not result.time or result.link_bytes.size != network.n_links or result.engine == "closed-form":
         return None
-    busy = result.link_bytes / network.bandwidth / result.time
+    busy = result.link_bytes / network.bandwidth
+    busy /= result.time
     most = float(busy.max(initial=0.0))
     if most < BUSY and _waits_for_slots(plan, result):
         return Limit(SLOTS, most)
@@ -147,16 +148,21 @@ def limit_of(plan: WorkPlan, result: Result) -> Limit | None:
 def _by_kind(network: Network, busy: NDArray[np.float64]) -> dict[str, float]:
     """Return the share of the time of the busiest link of each kind; links of the same kinds of ends are one kind."""
     of_ends = network.kind.astype(np.int32) * 64 + np.minimum(tiers(network), 31).astype(np.int32) + 1
-    machines = network.machine[network.src], network.machine[network.dst]
-    inside = (machines[0] >= 0) & (machines[0] == machines[1])
     n = of_ends.max(initial=0) + 1
-    key = (
-        (of_ends[network.src] * n + of_ends[network.dst]) * 4 + np.int32(2) * inside + (network.metric == NVLINK_METRIC)
-    )
+    busiest: dict[int, int] = {}  # link of each kind; of equals the one behind
+    for low in range(0, network.n_links, AT_ONCE):
+        some = slice(low, low + AT_ONCE)
+        src, dst = network.src[some], network.dst[some]
+        inside = (network.machine[src] >= 0) & (network.machine[src] == network.machine[dst])
+        is_nvlink = network.metric[some] == NVLINK_METRIC
+        key = (of_ends[src] * n + of_ends[dst]) * 4 + np.int32(2) * inside + is_nvlink
+        for one in np.flatnonzero(np.bincount(key)).tolist():  # few, so that sorting links would take longer
+            links = low + np.flatnonzero(key == one)[::-1]
+            link = int(links[np.argmax(busy[links])])
+            if busy[link] >= busy[busiest.get(one, link)]:
+                busiest[one] = link
     limits: dict[str, float] = {}
-    for one in np.flatnonzero(np.bincount(key)):  # kinds are few, so that sorting links would take longer
-        links = np.flatnonzero(key == one)[::-1]
-        link = int(links[np.argmax(busy[links])])  # the busiest; of equals the one behind
+    for _, link in sorted(busiest.items()):
         if busy[link] > 0:
             name = kind_of_link(network, link)
             limits[name] = max(limits.get(name, 0.0), float(busy[link]))

@@ -84,7 +84,12 @@ def alike_machines(network: Network) -> AlikeMachines | None:
 
 
 def routes_inside(
-    network: Network, machines: AlikeMachines, src: NDArray[np.int64], dst: NDArray[np.int64], walk: Walk
+    network: Network,
+    machines: AlikeMachines,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    walk: Walk,
+    is_hashed: bool = True,
 ) -> Inside:
     """Find the routes that stay inside of their machines, where only one is shortest.
 
@@ -99,17 +104,19 @@ def routes_inside(
         Nodes.
     walk : callable
         :func:`commsim.routing.walk.walk`, which searches in one machine.
+    is_hashed : bool
+        Whether the same routes may be asked for with another hash.
 
     Returns
     -------
     which, first, link, latency
-        Numbers of the routes found, rising, and their columns of Routes. Those of the last calls are kept.
+        Numbers of the routes found, rising, and their columns of Routes. The last hashed ones are kept.
     """
     for known, begin, end, found in _latest:
         if known is network and np.array_equal(begin, src) and np.array_equal(end, dst):
             return found
     found = _found_inside(network, machines, src, dst, walk)
-    if len(src) <= MAX_KEPT:
+    if is_hashed and len(src) <= MAX_KEPT:
         _latest[:] = [(network, src, dst, found), *_latest[: SETS - 1]]
     return found
 

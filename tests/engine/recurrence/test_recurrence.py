@@ -1,6 +1,7 @@
 """What the recurrence says is what the event-driven engine says, or it says nothing."""
 
 import dataclasses
+import gc
 
 import numpy as np
 import pytest
@@ -233,3 +234,11 @@ def test_a_ring_of_thousands_needs_no_table_of_its_transfers() -> None:
     assert result is not None
     assert not {"shared", "tables"} & vars(paths).keys()
     assert result.time == pytest.approx(8190 * (2.0**18 / 1e9 + 2e-6), rel=1e-12)
+
+
+def test_a_plan_of_sprayed_rings_keeps_no_merged_network():
+    network = rail_optimized(128, hosts_per_group=8, groups_per_pod=4)
+    paths = FlowPaths(network, FlowJob(ring_all_reduce(1024), place(network, 1024)), "spray", 0)
+    assert paths.simulate(1e6, method="recurrence").time > 0
+    kept = [one for one in gc.get_objects() if type(one) is Network and one.name.endswith(", merged")]
+    assert kept == []

@@ -7,6 +7,7 @@ import pytest
 
 import commsim as cs
 from commsim.cli import main
+from commsim.prediction.bounds import limited_by
 from commsim.prediction.bounds.limited_by import limit_of, told_limits
 
 LEAF = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4,bandwidth=100Gbps"
@@ -71,3 +72,15 @@ def test_it_is_said_once_by_size_and_stands_in_the_rows_of_all_doors(tmp_path, c
     assert main(["bound", "--operation", "all_reduce", "--algorithm", "ring_all_reduce", "--topology", "star:n_hosts=4",
                  "--size", "64M", "-J", str(out)]) == 0  # fmt: skip
     assert json.loads(out.read_text())["results"][0]["limited_by"] == "the NICs"
+
+
+def test_links_looked_at_a_few_at_once_limit_as_all_of_them(monkeypatch):
+    network = cs.load_network("rail_optimized:n_hosts=8,hosts_per_group=4")
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        busy = rng.integers(0, 4, network.n_links) / 3
+        monkeypatch.setattr(limited_by, "AT_ONCE", network.n_links)
+        whole = limited_by._by_kind(network, busy)
+        monkeypatch.setattr(limited_by, "AT_ONCE", 7)
+        assert list(limited_by._by_kind(network, busy).items()) == list(whole.items())
+        assert max(whole.values()) == busy.max()
