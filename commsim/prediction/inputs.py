@@ -133,7 +133,7 @@ def _as_registered(text: str) -> Hashable:
 
 def _is_of_file(word: str) -> bool:
     """Whether a word names a file, which is read anew each time, since it may have changed."""
-    suffix = Path(word.strip()).suffix
+    suffix = Path(word.strip().removesuffix(".gz")).suffix
     return suffix in (*SUFFIXES, ".py") or suffix in house().networks or suffix in house().machines
 
 

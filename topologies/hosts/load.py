@@ -27,7 +27,7 @@ COUNTS = ("n_gpus", "n_nics")  # that a machine has more of than are used
 def is_machine(text: str) -> bool:
     """Whether `text` names a machine rather than a whole network."""
     name = text.partition(":")[0].strip()
-    if Path(name).suffix in house().machines:
+    if Path(name.removesuffix(".gz")).suffix in house().machines:
         return True
     return PRESETS.builder(name) in HOST_TYPES
 
@@ -62,7 +62,7 @@ def load_saved(text: str) -> Network:
 
 
 def load_machine(text: str) -> Network:
-    """Build ``name:key=value,...`` of a preset or a host type, or read a file: .xml, .txt, or a saved network.
+    """Build ``name:key=value,...`` of a preset or a host type, or read a file: .xml, .txt (or packed), or a saved one.
 
     Besides the builder's arguments, presets, host types and files take the facts of
     :mod:`commsim.core.machines.hardware`: ``gpu=hopper``.
@@ -75,7 +75,7 @@ def load_machine(text: str) -> Network:
     if is_saved(text):
         return load_saved(text)
     name, raw = split_spec(text)
-    if Path(name).suffix in house().machines:
+    if Path(name.removesuffix(".gz")).suffix in house().machines:
         gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
         raw, words = _split_hardware({key: value for key, value in raw.items() if key not in gpu})
         raw, used = _split_counts(raw, name)
@@ -207,6 +207,6 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
 
 
 def _read_machine_file(path: str, raw: dict[str, str]) -> Network:
-    read: Callable[..., Network] = house().machines[Path(path).suffix]
+    read: Callable[..., Network] = house().machines[Path(path.removesuffix(".gz")).suffix]
     more = ", ".join(key for key in FACTS if key not in ("gpu", "guessed"))
     return read(**read_arguments(read, raw, names=("path",), name=path, more=more), path=path)

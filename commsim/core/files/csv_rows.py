@@ -15,7 +15,7 @@ from commsim.core.errors import InputError
 from commsim.core.files.opening import opening
 from commsim.core.spec import as_number
 
-from .whole_files import replacing
+from .whole_files import GZIP, read_bytes, replacing
 
 MAX_BYTES = 2**30
 MAX_ROWS = 8_000_000
@@ -114,15 +114,17 @@ def read_rows(
     Raises
     ------
     InputError
-        If the file is missing, too large, not UTF-8, lacks a column, a line has not as many cells as the header, or the
-        last one does not end.
+        If the file is missing, too large (unpacked, if it begins as gzip does), not UTF-8, lacks a column, a line has
+        not as many cells as the header, or the last one does not end.
     """
     path = Path(path)
     try:
-        with opening(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as stream:
+        with opening(path) as file:
             if path.stat().st_size > MAX_BYTES:
                 raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
-            yield from _rows(path, stream, needed, header, delimiter, hint)
+            plain = io.BytesIO(read_bytes(path, MAX_BYTES)) if file.peek().startswith(GZIP) else file
+            with io.TextIOWrapper(plain, encoding="utf-8", newline="") as stream:
+                yield from _rows(path, stream, needed, header, delimiter, hint)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
 

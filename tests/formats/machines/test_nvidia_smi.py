@@ -1,5 +1,7 @@
 """The sample machines here are made up for the tests."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from commsim.core.machines.hardware import net_of
 from commsim.core.network import CPU, NIC, SWITCH
 from commsim.formats.machines.nvidia_smi import read_nvidia_smi
 from commsim.formats.recognise import format_of_file
+from commsim.prediction.inputs import load_network
 from commsim.routing.routing import find_routes
 
 BOX = """
@@ -386,3 +389,12 @@ def test_where_one_switch_joins_all_gpus_they_send_by_each_others_nics_unless_sa
 def test_the_names_of_nics_say_their_transport_where_it_is_certain(tmp_path, device, net):
     text = "\tGPU0\tNIC0\nGPU0\t X \tPIX\nNIC0\tPIX\t X \n\nNIC Legend:\n\n  NIC0: " + device + "\n"
     assert net_of(read(tmp_path, text).hardware) == net
+
+
+def test_a_packed_matrix_is_a_machine_alone_and_on_a_fabric(tmp_path):
+    plain, packed = tmp_path / "box.txt", tmp_path / "box.txt.gz"
+    plain.write_text(BOX)
+    packed.write_bytes(gzip.compress(BOX.encode()))
+    for more in ("", ":gpu=ampere", "@star:machines=2"):
+        a, b = (load_network(f"{path}{more}") for path in (plain, packed))
+        assert np.array_equal(a.bandwidth, b.bandwidth)
