@@ -10,7 +10,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from commsim.extensions import house
@@ -77,7 +76,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from commsim.report.render import show
 
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
-        with _alone_on_standard_output(json, csv):
+        with contextlib.ExitStack() as outputs:
+            if "-" in (json, csv):  # then tables and remarks do not go to standard output
+                from commsim.report.answer_files import only_answer
+
+                outputs.enter_context(only_answer(json, csv))
             answer = command.run(config)
             code = show(answer, config.flags(), json, csv, verbose)
         sys.stdout.flush()
@@ -113,15 +116,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if stop.args:  # what was interrupted, where that is more than the command
             print_error(f"commsim {verb}: {stop}")
         return 130
-
-
-def _alone_on_standard_output(*paths: object) -> AbstractContextManager[None]:
-    """Keep tables and remarks away from standard output where JSON or CSV goes there."""
-    if "-" not in paths:
-        return contextlib.nullcontext()
-    from commsim.report.answer_files import only_answer
-
-    return only_answer(*paths)
 
 
 def _print_no_more() -> None:
