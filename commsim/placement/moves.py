@@ -58,8 +58,8 @@ class Move:
             return f"stays, starts at {self.after.shifts[self.job] * 1e3:.3f} ms"
         if self.after is not self.now:
             return counted_names(self.after.placement[self.job], most)
-        is_good = round(self.now.stretch - 1, PRINTED) <= 0
-        return "stays" if is_good else f"none of {self.n_tried} tried is better"
+        is_good = round(self.now.stretch - 1, PRINTED) <= 0  # or where it is, it could not gain anywhere
+        return "stays" if is_good or not self.n_tried else f"none of {self.n_tried} tried is better"
 
     def pays_after(self, restart: float) -> float | None:
         """Time after which all jobs together have done more than without the move, in s; None where they never do.

@@ -181,3 +181,11 @@ def test_only_jobs_that_are_asked_for_are_placed_again(monkeypatch):
         rank_moves(CLUSTER, jobs, only=["b"])
     with pytest.raises(InputError, match="most is a number of jobs of 1 or more, got 0"):
         rank_moves(CLUSTER, jobs, most=0)
+
+
+def test_a_job_that_could_gain_nowhere_stays():
+    """It said "none of 0 tried is better" where only another job is slow."""
+    found = rank_moves(CLUSTER, [job("a", "h0", "h1"), job("b", "h2", "h3")], scale=["link:h0:leaf0=0.25"])
+    assert [(one.job, one.n_tried > 0) for one in found.moves] == [("a", True), ("b", False)]
+    assert found.moves[1].now.stretch > 1.2
+    assert found.moves[1].to() == "stays"

@@ -111,9 +111,40 @@ def phase_at(jobs: MetJobs, j: int, moment: float) -> int:
     row = jobs.row[j]
     period = row["whole"] * jobs.quantum
     for p in range(row["first_phase"], row["end_phase"]):
-        if (moment - (jobs.shift[j] + jobs.phase[p]["offset"])) % period < jobs.phase[p]["duration"]:
+        since = moment - (jobs.shift[j] + jobs.phase[p]["offset"])
+        if since - np.floor(since / period) * period < jobs.phase[p]["duration"]:
             return p
     return -1
+
+
+@kernel
+def phases_of(
+    jobs: MetJobs, member: NDArray[np.int64], part: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the phases of some jobs in a row, for loops over many moments.
+
+    Returns
+    -------
+    int64[n + 1], int64[n_own]
+        Where the phases of each member begin, and the row of each phase.
+    float64[5, n_own]
+        Of each phase: begin and duration and period of its job, s; its demand as a share of the capacity; the share of
+        an iteration in which it sends.
+    """
+    first = np.zeros(len(member) + 1, np.int64)
+    for k in range(len(member)):
+        row = jobs.row[member[k]]
+        first[k + 1] = first[k] + row["end_phase"] - row["first_phase"]
+    rows, own = np.empty(first[-1], np.int64), np.empty((5, first[-1]))
+    for k in range(len(member)):
+        j, row = member[k], jobs.row[member[k]]
+        for q in range(first[k], first[k + 1]):
+            rows[q] = row["first_phase"] + q - first[k]
+            phase = jobs.phase[rows[q]]
+            own[0, q], own[1, q] = jobs.shift[j] + phase["offset"], phase["duration"]
+            own[2, q], own[3, q] = row["whole"] * jobs.quantum, part[k] * phase["rate"]
+            own[4, q] = phase["own"] / row["period"]
+    return first, rows, own
 
 
 @kernel
@@ -142,6 +173,8 @@ def late_at_starts(
     for j in member:
         for p in range(jobs.row[j]["first_phase"], jobs.row[j]["end_phase"]):
             late[p] = 0.0
+    first, rows, own = phases_of(jobs, member, part)
+    begin, duration, period, demand = own[0], own[1], own[2], own[3]
     at = np.empty(len(member), np.int64)
     total = 0.0
     for i in range(n):
@@ -152,9 +185,13 @@ def late_at_starts(
             moment = (i + jobs.moment[i]) * length
         load = -1.0
         for k in range(len(member)):
-            at[k] = phase_at(jobs, member[k], moment)
-            if at[k] >= 0:
-                load += part[k] * jobs.phase[at[k]]["rate"]
+            at[k] = -1
+            for q in range(first[k], first[k + 1]):  # as phase_at
+                since = moment - begin[q]
+                if since - np.floor(since / period[q]) * period[q] < duration[q]:
+                    at[k] = rows[q]
+                    load += demand[q]
+                    break
         if load > _ROUNDING:
             over = load * length / perimeter
             total += over
@@ -176,34 +213,44 @@ def late_anywhere(
         for p in range(row["first_phase"], row["end_phase"]):
             late[p] = 0.0
     is_drawn = states > MAX_STATES or n > len(jobs.place)
-    at = np.full(n, -1)
-    for i in range(MAX_STATES if is_drawn else int(states)):
-        length, load, rest = 1.0 / MAX_STATES if is_drawn else 1.0, -1.0, i
-        for k in range(n):
-            row = jobs.row[member[k]]
-            first, end = row["first_phase"], row["end_phase"]
-            sends = 0.0
-            for p in range(first, end):
-                sends += jobs.phase[p]["own"] / row["period"]
-            if is_drawn:
-                place, at[k] = jobs.place[k % len(jobs.place), i] - max(0.0, 1.0 - sends), -1
-                for p in range(first, end):
-                    if place < 0:
-                        break
-                    at[k] = p
-                    place -= jobs.phase[p]["own"] / row["period"]
-            else:
-                state = rest % (end - first + 1)
-                rest //= end - first + 1
-                at[k] = first + state - 1 if state else -1
-                length *= jobs.phase[at[k]]["own"] / row["period"] if state else max(0.0, 1.0 - sends)
-            if at[k] >= 0:
-                load += part[k] * jobs.phase[at[k]]["rate"]
-        if load > _ROUNDING:
-            total += load * length
+    first, rows, own = phases_of(jobs, member, part)
+    demand, share, idle = own[3], own[4], np.empty(n)
+    for k in range(n):
+        sends = 0.0
+        for q in range(first[k], first[k + 1]):
+            sends += share[q]
+        idle[k] = max(0.0, 1.0 - sends)
+    m = MAX_STATES if is_drawn else int(states)
+    at, load, length = np.full((n, m), -1), np.full(m, -1.0), np.full(m, 1.0 / MAX_STATES if is_drawn else 1.0)
+    rest, more = np.empty(m), np.empty(m)
+    n_before = 1
+    for k in range(n):
+        if is_drawn:
+            drawn = jobs.place[k % len(jobs.place)]
+            for i in range(m):
+                rest[i], more[i] = drawn[i] - idle[k], 0.0
+            for q in range(first[k], first[k + 1]):
+                for i in range(m):
+                    if rest[i] >= 0.0:
+                        at[k, i], more[i] = q, demand[q]
+                    rest[i] -= share[q]
+            for i in range(m):
+                load[i] += more[i]
+            continue
+        n_states = first[k + 1] - first[k] + 1
+        for i in range(m):
+            state = i // n_before % n_states
+            length[i] *= share[first[k] + state - 1] if state else idle[k]
+            if state:
+                at[k, i] = first[k] + state - 1
+                load[i] += demand[at[k, i]]
+        n_before *= n_states
+    for i in range(m):
+        if load[i] > _ROUNDING:
+            total += load[i] * length[i]
             for k in range(n):
-                if at[k] >= 0:
-                    late[at[k]] += load * length
+                if at[k, i] >= 0:
+                    late[rows[at[k, i]]] += load[i] * length[i]
     return total
 
 
