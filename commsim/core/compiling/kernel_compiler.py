@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -28,6 +29,12 @@ from .tables_type import LowerWithCopies, LowerWithoutReferences
 _USUAL_JIT = templates._OverloadFunctionTemplate._get_jit_decorator
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
 SHARED = "linkonce_odr"  # linkage of what may be defined in several modules, and is left out where nothing uses it
+# Named here so that a version of llvmlite without them is found at the import: what is marked is inlined, and what
+# nothing uses goes.
+INLINE = llvm.ModulePassManager.add_always_inliner_pass
+REMOVE = llvm.ModulePassManager.add_global_dead_code_eliminate_pass
+# Instructions of a function that is inlined though it is not marked: about as many as its call takes.
+SHORT = 16
 
 
 class Linked(JITCodeLibrary):
@@ -78,13 +85,38 @@ class Called(JITCodeLibrary):
         if self.counts_references:  # inlined first, by passes of their own, so that counts of references meet
             cheap, builder = self._codegen._module_pass_manager(loop_vectorize=False, opt=0, cost="cheap")
             cheap.run(self._final_module, builder)
-        tuning = llvm.create_pipeline_tuning_options(int(config.OPT))  # type: ignore[attr-defined]
-        tuning.loop_unrolling = tuning.loop_vectorization = self.has_long_loops
-        builder = llvm.create_pass_builder(self._codegen._tm, tuning)
+        if not (self.counts_references or self.has_long_loops):
+            self._simplify()
+            return
+        builder = self._builder(most=3)
         passes = builder.getModulePassManager()
         if self.counts_references:
             passes.add_refprune_pass()
         passes.run(self._final_module, builder)
+
+    def _simplify(self) -> None:
+        """Inline what is marked, then simplify each function once: there is nothing that LLVM could find by inlining.
+
+        LLVM's own order for a module simplifies each function before, while and after it decides what to inline.
+        """
+        builder, shrinking = self._builder(most=1), llvm.create_new_module_pass_manager()
+        for function in self._final_module.functions:
+            if function.linkage == llvm.Linkage.linkonce_odr and _is_short(function):
+                function.add_function_attribute("alwaysinline")
+        INLINE(shrinking)
+        REMOVE(shrinking)
+        shrinking.run(self._final_module, builder)
+        passes = builder.getFunctionPassManager()
+        for function in self._final_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+        shrinking.run(self._final_module, builder)  # with addresses of objects, which had dead readers
+
+    def _builder(self, most: int) -> Any:
+        """Return what makes LLVM's passes, of a level at most, in which only long loops are unrolled and vectorized."""
+        tuning = llvm.create_pipeline_tuning_options(min(most, int(config.OPT)))  # type: ignore[attr-defined]
+        tuning.loop_unrolling = tuning.loop_vectorization = self.has_long_loops
+        return llvm.create_pass_builder(self._codegen._tm, tuning)
 
     def _optimize_functions(self, ll_module: Any) -> None:
         # the passes over the whole, after linking, do what those over each function would do
@@ -215,6 +247,12 @@ def _overloads_linked() -> Iterator[None]:
         yield
     finally:
         templates._OverloadFunctionTemplate._get_jit_decorator = usual  # type: ignore[method-assign]
+
+
+def _is_short(function: Any) -> bool:
+    """Whether a function of a module takes about as long as its call."""
+    few = islice(chain.from_iterable(block.instructions for block in function.blocks), SHORT + 1)
+    return 0 < sum(1 for _ in few) <= SHORT and not any(b"noinline" in one for one in function.attributes)
 
 
 def _linked_jit(template: Any) -> Any:

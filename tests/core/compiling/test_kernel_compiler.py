@@ -1,5 +1,8 @@
 """Kernels within kernels are linked: no machine code of their own, and the same answers, also from the disk."""
 
+import re
+
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
@@ -131,6 +134,10 @@ def test_functions_of_numpy_within_a_kernel_are_linked_only_and_serve_plain_njit
     assert numba.njit(**KERNEL)(largest)(values) == largest(values)
 
 
+def twice(x):
+    return 2 * x
+
+
 def add_to_each(a, by):
     for i in range(len(a)):
         a[i] += by
@@ -147,6 +154,30 @@ def test_only_long_loops_are_unrolled_and_vectorized(folder, options):
     assert " x double>" in code["long"]
     assert " x double>" not in code["usual"]
     assert code["usual"].count("fadd") == 1 < code["long"].count("fadd")
+
+
+@pytest.mark.parametrize("make", [Kernel, long_loops])
+def test_a_kernel_whose_functions_are_marked_is_one_function_without_passes_over_its_module(folder, monkeypatch, make):
+    """With marked functions inlined LLVM has nothing to decide; short ones, as an item of a tuple, are inlined too."""
+    orders, usual = [], llvm.PassBuilder.getModulePassManager
+    monkeypatch.setattr(llvm.PassBuilder, "getModulePassManager", lambda self: (orders.append(1), usual(self))[1])
+    pair, within = (3.0, 7.0), Kernel(twice, BORROWING)
+
+    def add_items(a):
+        for i in range(len(a)):
+            a[i] += pair[i % 2] * within(a[i])
+
+    outer = Kernel(add_items, BORROWING)
+    if make is long_loops:
+        long_loops(outer)
+    values = np.arange(5.0)
+    outer(values)
+    assert list(values) == [0.0, 15.0, 14.0, 45.0, 28.0]
+    assert len(orders) == (make is long_loops)
+    (code,) = outer.inspect_llvm().values()
+    defined = re.findall(r'^define .*@"?([\w.$]+)', code, re.MULTILINE)
+    assert len([name for name in defined if "add_items" in name]) == 2, defined  # itself, and what Python calls
+    assert len(defined) == 2, defined
 
 
 def test_plain_njit_does_not_get_our_own_option(folder, monkeypatch):
