@@ -35,6 +35,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(notices, "_told", set())
     monkeypatch.setattr(notices, "LONG", 0.0)
+    monkeypatch.setattr(Kernel, "needed_soon", "")  # else another process may write the kernels of an engine there
     return tmp_path / "kernels"
 
 

@@ -20,6 +20,7 @@ ELF = b"\x7fELF"
 def folder(tmp_path, monkeypatch):
     pipelines()  # first, since it compiles two kernels of its own
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Kernel, "needed_soon", "")  # else another process may write the kernels of an engine there
     monkeypatch.setattr(notices, "_told", {"once"})
     return tmp_path
 

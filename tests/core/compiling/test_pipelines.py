@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
 def anew(tmp_path, monkeypatch):
     """Decide again, with an empty cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Kernel, "needed_soon", "")  # else another process may write the kernels of an engine there
     monkeypatch.setattr(notices, "_told", set())
     monkeypatch.setattr(notices, "LONG", 0.0)
     pipelines.cache_clear()
