@@ -2,7 +2,7 @@
 
 There a kernel says only that it sends and receives. Its launch has the same correlation, and was made inside of an
 annotation of the backend, ``nccl:all_to_all``, which has the shapes: by the external number that both have, else by
-the time on the same thread.
+the time on the same thread. Where there is no annotation, the operator around the launch has them, ``c10d::alltoall_``.
 
 References
 ----------
@@ -27,6 +27,8 @@ LAUNCHES = ("cuda_runtime", "cuda_driver")
 MAX_LINKED = 250_000
 # Titles of works by backend: NCCL, RCCL, and those of other accelerators (xccl, hccl, cncl) are named alike.
 _TITLE = re.compile(r"(?:\w{0,4}c[cn]l|gloo|mpi|ucc):\w+")
+# The operator that the program called, around the annotation: its tensors are what goes in and what comes out.
+_CALLED = "c10d::"
 _KERNEL = re.compile(r"nccl(?:Dev)?Kernel", re.IGNORECASE)
 
 
@@ -72,7 +74,7 @@ class LinkedAnnotations:
         elif kind == "kernel" and _KERNEL.match(name) and "Collective name" not in arguments:
             self._n += 1
             self._kernels.append({"name": name[:512], "ts": start, "dur": event["dur"], "args": dict(arguments)})
-        elif kind in ("user_annotation", "cpu_op") and _TITLE.fullmatch(name):
+        elif kind in ("user_annotation", "cpu_op") and (_TITLE.fullmatch(name) or name.startswith(_CALLED)):
             self._annotate(name, arguments, event)
 
     def _annotate(self, name: str, arguments: dict[str, Any], event: Mapping[str, Any]) -> None:
@@ -101,7 +103,7 @@ class LinkedAnnotations:
 
     def _as_arguments(self, one: _Annotation) -> dict[str, Any]:
         operation, ranks = operation_of(one.name), self.world
-        whole = ranks or 1
+        whole = 1 if one.name.startswith(_CALLED) else ranks or 1
         out = one.elements * (whole if operation == "all_gather" else 1)
         out = out / whole if operation == "reduce_scatter" else out
         group = {"Group size": ranks} if ranks else {}
@@ -128,7 +130,7 @@ class LinkedAnnotations:
         return events or [
             {"ph": "X", "cat": "user_annotation", "name": one.name, "ts": one.start, "dur": one.length,
              "args": self._as_arguments(one)}
-            for rows in self._of_thread.values() for one in rows
+            for rows in self._of_thread.values() for one in rows if not one.name.startswith(_CALLED)
         ]  # fmt: skip
 
 

@@ -81,6 +81,24 @@ def test_shapes_that_were_not_recorded_leave_the_operation_and_no_size(
     assert "record_shapes=True, or --size NAME=SIZE" in commsim.err
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes", "operation"),
+    [
+        ("alltoall_base_", [[2_883_584], [ELEMENTS]], "all_to_all"),
+        ("_allgather_base_", [[ELEMENTS], [ELEMENTS // 8]], "all_gather"),
+        ("allgather_", [[[[ELEMENTS // 8]] * 8], [[ELEMENTS // 8]]], "all_gather"),
+        ("_reduce_scatter_base_", [[ELEMENTS // 8], [ELEMENTS]], "reduce_scatter"),
+        ("allreduce_", [[[ELEMENTS]]], "all_reduce"),
+    ],
+)
+def test_without_an_annotation_the_operator_around_the_launch_says_what_is_sent(
+    name: str, shapes: list[Any], operation: str, tmp_path: Path
+) -> None:
+    called = event("cpu_op", f"c10d::{name}", 10, 80, **{"Input Dims": shapes, "Input type": ["float"] * len(shapes)})
+    path = written(tmp_path, [called, *launched(40, 1500, 1002)])
+    assert [(row.operation, row.size) for row in read_measured(path)] == [(operation, 4.0 * ELEMENTS)]
+
+
 def test_a_receive_alone_is_no_call_without_a_name(tmp_path: Path, commsim: Any) -> None:
     path = written(tmp_path, [annotation("gloo:recv", 20, 10)])
     assert commsim("workload", "calls", path).code == 2
