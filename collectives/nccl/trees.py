@@ -131,20 +131,22 @@ def write_trees(
         Whether a rank sends all pieces up before it takes the first from above: RCCL has all threads on one way
         (``src/device/all_reduce.h``, runTreeUpDown), where NCCL has some on either.
     """
-    if in_turn:
+    if in_turn:  # the last piece comes down first: a connection keeps its order, so that the others wait for it
         write_trees(p, trees, pieces, up=up, down=False)
-        p.fence()
         up = False
-    for loops, times in runs(pieces):
+    for loops, times in reversed(runs(pieces)) if in_turn else runs(pieces):
         of_channel = {loop.channel: loop for loop in loops}
+        step = _step(pieces, loops, times)
+        begins = step * (times - 1) if in_turn else 0
         rows = [
-            (tree.parent, tree.rank * pieces.width + loop.first + tree.place * loop.count + begin, count, tree.channel)
+            (tree.parent, tree.rank * pieces.width + loop.first + tree.place * loop.count + begin + begins, count,
+             tree.channel)
             for tree in trees
             if (loop := of_channel.get(tree.channel)) is not None
             for begin, count in loop.slices
-        ]
+        ]  # fmt: skip
         hops = levels(rows)
-        with p.repeat(times, chunk=_step(pieces, loops, times)):
+        with p.repeat(times, chunk=-step if in_turn else step):
             for ends in reversed(hops) if up else ():
                 p.reduce(ends[2], src=ends[0], dst=ends[1], count=ends[3], channel=ends[4])
             for ends in hops if down else ():

@@ -88,19 +88,28 @@ def test_a_tree_goes_through_a_machine_as_the_ring_of_its_channel():
 
 
 @pytest.mark.parametrize(
-    ("library", "protocol", "stage"), [("rccl", "simple", 1), ("rccl", "ll128", 0), ("nccl", "simple", 0)]
+    ("library", "protocol", "in_turn"), [("rccl", "simple", True), ("rccl", "ll128", False), ("nccl", "simple", False)]
 )
-def test_rccl_sends_all_pieces_up_a_tree_with_simple_before_any_comes_down(library, protocol, stage):
-    """Its kernel is runTreeUpDown, all threads on one way; with LL and LL128, and in NCCL, both ways go at once."""
+def test_rccl_sends_all_pieces_up_a_tree_with_simple_before_any_comes_down(library, protocol, in_turn):
+    """Its kernel is runTreeUpDown, all threads on one way; with LL and LL128, and in NCCL, both ways go at once.
+
+    A connection keeps its order: if the piece that is added up last comes down first, all others wait for it.
+    """
     machines = (tuple(range(8)), tuple(range(8, 16)))
     built = COLLECTIVES[f"{library}_all_reduce"].build(
         16, algorithm="tree", protocol=protocol, channels=8, n_bytes=2**26, machines=machines
     )
     check(built)
     every = built.expand()
-    adds = every["op"] > 0
-    assert set(every["stage"][adds].tolist()) == {0}
-    assert set(every["stage"][~adds].tolist()) == {stage}
+    for channel in range(8):
+        piece, adds = (column[every["channel"] == channel] for column in (every["src_chunk"], every["op"] > 0))
+        assert (piece[~adds][0] == piece[adds][-1]) == in_turn
+        assert piece[adds][0] < piece[adds][-1]
+
+
+def test_rccl_all_reduce_of_64_mib_on_four_machines_is_laid_out():
+    """With a fence between both ways its 65,596 messages waited for each other in more than 2**27 ways."""
+    assert prepare("rccl_all_reduce", "mi300x@star:machines=4").predict(2**26).time > 0
 
 
 @pytest.mark.parametrize(("library", "chunk"), [("rccl", 32), ("nccl", 512)])
