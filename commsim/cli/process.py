@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from commsim.core.interrupts import HEARD
+from commsim.core.limits import keep_freed_memory
 from commsim.extensions import house
 
 from . import main
@@ -22,6 +23,8 @@ from .verbs import WITHOUT_NUMPY, summary_of
 MAX_NEW_OBJECTS = 50_000
 # How many threads OpenBLAS starts when NumPy is imported; else one for each core.
 THREADS = "OPENBLAS_NUM_THREADS"
+# Verbs that end soon, and whose networks may be large.
+KEEPING = {"run"}
 __all__ = ["run"]
 
 
@@ -49,6 +52,8 @@ def run() -> None:
         verb = sys.argv[1] if len(sys.argv) > 1 else ""
         if summary_of(verb) and verb not in (*WITHOUT_NUMPY, *house().programs):
             _import_numpy(sys.argv[2:])
+        if verb in KEEPING:
+            keep_freed_memory()
         with progress_shown(verb):
             status = main()
     except KeyboardInterrupt:

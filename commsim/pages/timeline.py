@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.limits import give_back_memory
 from commsim.core.schedule import REDUCE
 from commsim.pages.simulated_run import LinkBins, SimulatedRun, link_bins
 
@@ -50,7 +51,8 @@ class Slices:
 
     def lanes(self) -> tuple[Numbers, Ints]:
         """Track and lane of every lane that has a slice, and of every slice which of them it is on."""
-        begins = np.diff(self.track, prepend=-1).astype(bool) | np.diff(self.lane, prepend=np.int32(-1)).astype(bool)
+        begins = np.ones(len(self), bool)
+        begins[1:] = (self.track[1:] != self.track[:-1]) | (self.lane[1:] != self.lane[:-1])
         of_slice = np.cumsum(begins, dtype=np.int32) - np.int32(1)
         return np.stack((self.track[begins], self.lane[begins]), axis=1), of_slice
 
@@ -87,7 +89,9 @@ def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None
     parts = ((t[wanted[link]].astype(np.int32), link[wanted[link]]) for t, link, _ in run.on_links(transfers))
     columns = zip((np.empty(0, np.int32), np.empty(0, np.int32)), *parts, strict=True)
     transfer, link = map(np.concatenate, columns)
-    return in_lanes(link.astype(np.int64), run.trace.start[transfer], run.trace.sent[transfer], transfer)
+    track = link.astype(np.int64)
+    del columns, link
+    return in_lanes(track, run.trace.start[transfer], run.trace.sent[transfer], transfer)
 
 
 def choose_transfers(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
@@ -138,17 +142,37 @@ def in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64
 
     if len(end) and not end.max() <= MAX_TIME:
         raise InputError(f"a timeline is at most {MAX_TIME:.0f} s long, got {end.max():.3g} s")
-    begins, ends = (np.rint(t / PICOSECOND).astype(np.int64) for t in (start, end))
+    # of millions of messages a column is tens of megabytes: each goes before the next comes
+    begins = _in_picoseconds(start)
+    del start
+    ends = _in_picoseconds(end)
+    del end
     numbers = transfer.astype(np.int32)
-    del start, end, transfer  # of millions of messages these are hundreds of megabytes
+    del transfer
+    give_back_memory()
     order = np.lexsort((numbers, ends, begins, track))
-    track, begins, ends, numbers = track[order], begins[order], ends[order], numbers[order]
+    track = track[order]
+    begins = begins[order]
+    ends = ends[order]
+    numbers = numbers[order]
+    del order
+    give_back_memory()
     lane = np.zeros(len(track), np.int32)
     fill_lanes(track, begins, ends, lane, np.zeros(int(np.bincount(track).max()) if len(track) else 0, np.int64))
     if not lane.any():
         return Slices(track, lane, begins, ends, numbers)
     order = np.argsort(track * (int(lane.max()) + 1) + lane, kind="stable")
-    return Slices(track[order], lane[order], begins[order], ends[order], numbers[order])
+    track = track[order]
+    lane = lane[order]
+    begins = begins[order]
+    ends = ends[order]
+    return Slices(track, lane, begins, ends, numbers[order])
+
+
+def _in_picoseconds(times: NDArray[np.float64]) -> Numbers:
+    """Return times in whole picoseconds."""
+    scaled = times / PICOSECOND
+    return np.rint(scaled, out=scaled).astype(np.int64)
 
 
 class Slice(NamedTuple):

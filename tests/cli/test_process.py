@@ -1,4 +1,5 @@
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,35 @@ def test_numpy_starts_no_threads_and_programs_that_are_started_may():
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True, text=True)
     assert done.stdout.split() == ["3", "False"]  # others show progress and hear signals
+
+
+PAGES_ANEW = """
+import resource, sys
+from commsim.cli import process
+
+def main():
+    import numpy as np
+    faults = []
+    for _ in range(2):
+        column = np.ones(8_000_000)
+        del column
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+    print(faults[1] - faults[0])
+
+process.main = main
+process.run()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such options")
+def test_run_uses_freed_memory_again_and_a_service_gives_it_back():
+    environment = {**os.environ, "NUMPY_MADVISE_HUGEPAGE": "0"}
+    environment = {name: value for name, value in environment.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    pages = []
+    for verb in ("run", "place"):
+        command = [sys.executable, "-c", PAGES_ANEW, verb]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+        pages.append(int(done.stdout))
+    column = 64e6 / os.sysconf("SC_PAGE_SIZE")
+    assert pages[0] < column / 10
+    assert pages[1] > column / 2

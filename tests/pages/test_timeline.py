@@ -57,8 +57,8 @@ def test_times_beyond_picoseconds_in_64_bits_are_refused():
         sends(run, choose_transfers(run))
 
 
-def test_lanes_of_many_slices_take_less_than_85_bytes_each():
-    """With words of 8 bytes for all, a second sort and numpy.unique they took 104, of 8 million slices 0.8 GB."""
+def test_lanes_of_many_slices_take_less_than_50_bytes_each():
+    """With words of 8 bytes for all, a second sort and numpy.unique they took 104; with old and new columns, 84."""
     in_lanes(np.zeros(1, np.int64), np.zeros(1), np.ones(1), np.zeros(1, np.int64))  # compiled
     number = np.arange(100_000)
     tracemalloc.start()
@@ -68,7 +68,7 @@ def test_lanes_of_many_slices_take_less_than_85_bytes_each():
     tracemalloc.stop()
     assert lanes.tolist() == [[track, 0] for track in range(100)]
     assert of_slice.tolist() == slices.track.tolist()
-    assert peak < 85 * len(number)
+    assert peak < 50 * len(number)
 
 
 def test_every_message_is_on_every_link_of_its_path():
