@@ -117,7 +117,7 @@ def number_pairs(
 @kernel
 def number_bundles(
     node: NDArray[np.int32], src: NDArray[np.int32], dst: NDArray[np.int32], kind: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Give numbers to bundles of links, in the order of their first links.
 
     Those of links from one class have a part of a table to themselves, near to that of the next class.
@@ -131,8 +131,8 @@ def number_bundles(
 
     Returns
     -------
-    number : int32[n_links], first : int32[n_bundles]
-        Bundle of each link, and its first link.
+    number : int32[n_links], first : int32[n_bundles], n_members : int64[n_bundles]
+        Bundle of each link, its first link, and how many it has.
     """
     n, n_classes = src.shape[0], 0
     for v in range(node.shape[0]):
@@ -143,6 +143,7 @@ def number_bundles(
     for a in range(n_classes):
         begin[a + 1] += begin[a]
     table = np.full(2 * n, -1, np.int32)
+    found = np.zeros(n, np.int32)
     number = np.empty(n, np.int32)
     first = np.empty(n, np.int32)
     m = 0
@@ -161,4 +162,5 @@ def number_bundles(
             first[m] = i
             m += 1
         number[i] = table[at]
-    return number, first[:m].copy()
+        found[table[at]] += 1
+    return number, first[:m].copy(), found[:m].astype(np.int64)

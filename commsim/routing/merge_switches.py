@@ -89,9 +89,8 @@ def merge_switches(network: Network) -> MergedSwitches:
     node = switch_classes(network, kind)
     # parallel links of different numbers between two classes stay different bundles; bundles are in the order of their
     # first links, so that cables stay cables
-    link, first = _bundles(network, node, kind)
+    link, first, n_members = _bundles(network, node, kind)
     del kind
-    n_members = np.bincount(link, minlength=len(first))
     member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes are in their order
     merged = dataclasses.replace(
         network,
@@ -133,14 +132,15 @@ def _told_apart(kind: NDArray[np.int32], column: NDArray[Any]) -> NDArray[np.int
 
 def _bundles(
     network: Network, node: NDArray[np.int32], kind: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give numbers to what differs in classes of ends or in its kind, in order, and return where it first occurs."""
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Give numbers to what differs in classes of ends or in its kind; return where each is first, and how often."""
     if network.n_links >= MANY:
         from .classes_kernel import number_bundles
 
         return number_bundles(node, network.src, network.dst, kind)
     ends = node[network.src].astype(np.int64) * (int(node.max(initial=-1)) + 1) + node[network.dst]
-    return _numbered_alike(ends * (np.int64(kind.max(initial=0)) + 1) + kind)
+    link, first = _numbered_alike(ends * (np.int64(kind.max(initial=0)) + 1) + kind)
+    return link, first, np.bincount(link, minlength=len(first))
 
 
 def _numbered_alike(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
