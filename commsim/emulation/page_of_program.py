@@ -15,8 +15,8 @@ from commsim.emulation.emulate import Emulation
 from commsim.pages.figure import Figure
 from commsim.pages.figure_tables import FigureTable, number_column, table_of_rows, word_column
 from commsim.pages.figures_of_runs import loads
+from commsim.pages.lanes import PICOSECOND, Slices, in_lanes
 from commsim.pages.study import Study
-from commsim.pages.timeline import PICOSECOND, Slices, in_lanes
 
 # Calls that a figure shows, and that a timeline holds: the first of the program.
 MAX_SHOWN, MAX_WRITTEN = 5_000, 1_000_000

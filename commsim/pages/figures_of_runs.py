@@ -14,10 +14,11 @@ from commsim.core.units import format_time
 from commsim.pages.fabric.figures_of_messages import quantiles_text
 from commsim.pages.fabric.figures_of_tiers import between_tiers, require_bytes
 from commsim.pages.figure_tables import Column, FigureTable, number_column, word_column
+from commsim.pages.lanes import PICOSECOND, Slices
 from commsim.pages.pictures.boxes import link_loads
 from commsim.pages.pictures.network_picture import draw_network
 from commsim.pages.simulated_run import SimulatedRun, group_bins
-from commsim.pages.timeline import PICOSECOND, Slices, on_links, sends
+from commsim.pages.timeline import on_links, sends
 
 from .figure import Figure, NothingToDraw
 

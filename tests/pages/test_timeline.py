@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.pages.lanes import PICOSECOND, in_lanes
 from commsim.pages.simulated_run import simulate_run
-from commsim.pages.timeline import PICOSECOND, choose_transfers, in_lanes, on_links, receives, sends
+from commsim.pages.timeline import choose_transfers, on_links, receives, sends
 from commsim.prediction.build import prepare
 from commsim.prediction.scenario import Wish
 
