@@ -90,8 +90,7 @@ if TYPE_CHECKING:
     from .sweep.run_sweep import run_sweep as run_sweep
     from .training.sharing.periodic import read_jobs as read_jobs
     from .training.steps.ask import training_step as training_step
-
-__version__ = "0.3.0"
+    from .version import __version__ as __version__
 
 _MODULES = {
     "collectives": ("COLLECTIVES",),
@@ -139,10 +138,11 @@ _MODULES = {
     "commsim.formats.testing": ("fake_nccl_tests", "fake_osu"),
     "commsim.training.sharing.periodic": ("read_jobs",),
     "commsim.training.steps.ask": ("training_step",),
+    "commsim.version": ("__version__",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [*sorted(_MODULE_OF), "__version__"]
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Files that name the version, with the pattern of its place.
 PLACES = {
-    "commsim/__init__.py": r'^__version__ = "(.*)"$',
+    "commsim/version.py": r'^__version__ = "(.*)"$',
     "CITATION.cff": r"^version: (.*)$",
     "packaging/conda/meta.yaml": r'^{% set version = "(.*)" %}$',
     "packaging/spack/package.py": r'^    version\("(.*)"\)$',

@@ -192,7 +192,7 @@ def _by_question(verbs: Mapping[str, str]) -> dict[str, Sequence[str]]:
 
 
 def _without_verb(argv: list[str], *, is_all: bool = False) -> int:
-    from commsim import __version__
+    from commsim.version import __version__
 
     if is_all:
         house().read_installed()

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import commsim
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
 from commsim.core.worker_pool import worker_pool
 from commsim.prediction.collective_names import usual_collective
+from commsim.version import __version__
 
 from .cost_model_file import text_of
 from .curve_times import UNIT, CurveQuestion, MadeCurve, make_curve, network_named
@@ -141,7 +141,7 @@ def _head(question: CostModelQuestion, made: Sequence[MadeCurve]) -> dict[str, A
     errors = np.array([error for one in made for error in one.errors])
     sources = dict.fromkeys(text for one in made for text in one.sources)
     return {
-        "commsim": commsim.__version__,
+        "commsim": __version__,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "network": question.network,
         "release": next((one.release for one in made if one.release), ""),

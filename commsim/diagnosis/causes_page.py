@@ -65,7 +65,7 @@ def study_of_causes(
     what : str
         What was measured, and the topology.
     """
-    from commsim import __version__
+    from commsim.version import __version__
 
     rows = [pair for pair in pairs if pair.measured.size > 0 and pair.measured.time > 0 and pair.predicted > 0]
     measured, expected = _measured(rows), _expected(rows, errors)

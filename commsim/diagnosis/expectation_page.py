@@ -49,7 +49,7 @@ def study_of_expectation(found: Expectation | LogCheck) -> Study:
     found : Expectation or LogCheck
         What is expected, or a log that was held against it.
     """
-    from commsim import __version__
+    from commsim.version import __version__
 
     expected, rows = (found.expected, found.rows) if isinstance(found, LogCheck) else (found, ())
     title = f"{expected.network}, {count_text(expected.n_ranks, 'rank')}: what it should reach"

@@ -241,7 +241,7 @@ def make_study(
     InputError
         If there are too many rows, or the choice does not fit them.
     """
-    from commsim import __version__
+    from commsim.version import __version__
 
     baseline, by = choice.baseline, choice.by
     rows, failed = _without_failed(rows)

@@ -85,7 +85,7 @@ def keep(answer: Answer, flags: Mapping[str, Any], json: str) -> None:
 
 def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON of an answer: schema 1, the configuration, the results, what goes with them, and all remarks."""
-    from commsim import __version__
+    from commsim.version import __version__
 
     config = {"version": __version__, **(flags if answer.flags is None else answer.flags)}
     rows = {} if answer.key is None else {answer.key: list(answer.rows or ())}

@@ -39,7 +39,7 @@ def provenance(config: SweepConfig, host: bool = False) -> dict[str, Any]:
     host : bool
         Whether to name this machine.
     """
-    from commsim import __version__
+    from commsim.version import __version__
 
     machine = {
         "platform": platform.platform(terse=True),
@@ -227,7 +227,7 @@ class _RowWriter:
     """Stores the rows of a run, and counts them."""
 
     def __init__(self, config: SweepConfig, store: Store, progress: Progress, say: Callable[[Progress], None]) -> None:
-        from commsim import __version__
+        from commsim.version import __version__
 
         self.chunker = Chunker(__version__, config.hash, config.kinds)
         self.progress = progress

@@ -139,8 +139,8 @@ def _one_thread() -> None:
 
 def _ready(chunk: Chunk) -> Bench:
     _one_thread()
-    from commsim import __version__
     from commsim.core.errors import BackendError
+    from commsim.version import __version__
 
     if chunk.version != __version__:
         raise BackendError(f"a worker has commsim {__version__}, the sweep was started with {chunk.version}")

@@ -93,7 +93,7 @@ def test_another_sweep_in_the_directory_is_refused(small, tmp_path):
 
 def test_another_version_in_the_directory_is_refused(small, tmp_path, monkeypatch):
     run_sweep(small, tmp_path / "r", "serial", limit=1)
-    monkeypatch.setattr("commsim.__version__", "9.9")
+    monkeypatch.setattr("commsim.version.__version__", "9.9")
     with pytest.raises(InputError, match=r"was begun by version \S+ of commsim, this is version 9.9"):
         run_sweep(small, tmp_path / "r", "serial")
 

@@ -130,10 +130,10 @@ def run(config: EmulateConfig) -> Answer:
 
         parts += comments([f"{config.timeline}: {write_calls(emulation, config.timeline)} events"])
     if config.report is not None:
-        from commsim import __version__
         from commsim.emulation.page_of_program import study_of_program
         from commsim.pages.page.write import write_report
         from commsim.pages.study import made_by
+        from commsim.version import __version__
 
         of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})
         parts += comments(write_report(study_of_program(title, emulation, of), config.report))

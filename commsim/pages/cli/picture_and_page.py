@@ -25,10 +25,10 @@ def _picture(config: RunConfig, answered: Answered) -> list[Part]:
 
 def _page(config: RunConfig, answered: Answered) -> list[Part]:
     """Write the page with figures of what was predicted; say what it leaves out."""
-    from commsim import __version__
     from commsim.pages.page.write import write_report
     from commsim.pages.repeated_runs import with_runs
     from commsim.pages.study import study_of_rows
+    from commsim.version import __version__
 
     from .replay import replay
 

@@ -94,11 +94,11 @@ def run(config: TraceConfig) -> Answer:
 
 
 def _timeline(config: TraceConfig, size: float) -> tuple[Timeline, Solution]:
-    from commsim import __version__
     from commsim.pages.simulated_run import require_timeline, run_of, simulate_run
     from commsim.pages.timeline import TRACKS, make_timeline
     from commsim.prediction.build import plan_collective
     from commsim.prediction.solve import solve
+    from commsim.version import __version__
 
     window = _window(config)
     scenario = config.scenario(config.collective[0] if config.collective else None)

@@ -13,8 +13,8 @@ from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from commsim import __version__
 from commsim.core.errors import InputError, NoRoomError, printable, shorten
+from commsim.version import __version__
 
 from .answers import (
     BindingResult,

@@ -83,11 +83,11 @@ def _write_files(config: WorkloadCallsConfig, found: RetimedStep, time_of: Calla
 
 def _page(config: WorkloadCallsConfig, found: RetimedStep) -> list[str]:
     """Write the page of all calls, and return that it is written."""
-    from commsim import __version__
     from commsim.pages.figure_tables import table_of_rows
     from commsim.pages.page.write import write_report
     from commsim.pages.study import made_by, make_study
     from commsim.profiles.exposed import calls_of
+    from commsim.version import __version__
 
     where = config.network or config.bandwidth
     title = f"{Path(config.files[0]).name} on {where}, {count_text(found.traced.world, 'rank')}"

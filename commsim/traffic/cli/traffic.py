@@ -159,12 +159,12 @@ def run(config: TrafficConfig) -> Answer:
 
         write_queues(config.timeline, network, carried.messages, carried.run)
     if config.report is not None:
-        from commsim import __version__
         from commsim.pages.page.write import write_report
         from commsim.pages.study import made_by
         from commsim.prediction.faults import failed_links
         from commsim.prediction.inputs import load_network
         from commsim.traffic.traffic_report import study_of_traffic
+        from commsim.version import __version__
 
         failed = failed_links(load_network(config.topology), network) if config.fail else []
         of = made_by("traffic", {"version": __version__, **config.resolved(transport, "report", "timeline")})

@@ -1,0 +1,3 @@
+"""The version of commsim, which answers, files and caches name."""
+
+__version__ = "0.3.0"
