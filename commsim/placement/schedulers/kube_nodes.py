@@ -78,11 +78,13 @@ def read_kube_nodes(
         raise InputError(f"{path}: {str(error).splitlines()[0] or 'nested too deeply'}") from None
     if not isinstance(tree, dict):
         raise InputError(f"{path}: expected a List of nodes, got {type(tree).__name__}")
+    tree = {"items": [tree]} if tree.get("kind") == "Node" else tree  # of `kubectl get node NAME`
     items = [item for item in TableFields(tree, path).tables("items") if item.raw("kind") in (None, "Node")]
     if not items:
         raise InputError(f"{path}: has no nodes; `kubectl get nodes -o json` prints them")
     names = [check_name(item.table("metadata").text("name"), "a node") for item in items]
-    require_unique(names, "node")
+    with located(path):
+        require_unique(names, "node")
     found = dict(zip(names, items, strict=True))
     counted = {name: _amount(item, resource) for name, item in found.items()}
     with_gpus = {name: n for name, n in counted.items() if n}

@@ -157,3 +157,12 @@ def test_racks_of_one_label_are_one_cluster(commsim, tmp_path):
     assert "podset-preferred-topology: example.com/rack" in (tmp_path / "pods.yaml").read_text()
     assert "Switches=leaf[0-1]" in (tmp_path / "slurm-conf").read_text()
     commsim.refuses(*words, "1=100Gbps,3=2:1")
+
+
+def test_one_node_is_read_and_a_node_that_comes_twice_is_named_with_its_file():
+    """``kubectl get node n0 -o json`` prints no list."""
+    tree = listed(V1)
+    assert read_kube_nodes(json.dumps(tree["items"][0])).gpus == {"n0": 8}
+    tree["items"][1]["metadata"]["name"] = "n0"
+    with pytest.raises(InputError, match=r"nodes.json: node n0 appears twice"):
+        read_kube_nodes(json.dumps(tree))
