@@ -76,7 +76,9 @@ class CassiniRanking:
         if now > 1.0 - gain:
             return None
         scores = self._kept_scores(job, sharer, shared)
-        best = int(np.argmax(scores > scores.max() - 1e-12))
+        if (highest := float(scores.max())) <= now + gain:
+            return None
+        best = int(np.argmax(scores > highest - 1e-12))
         return job.period * best / SHIFTS if scores[best] > now + gain else None
 
     def _kept_scores(self, job: PeriodicJob, sharer: Sharer, shared: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -100,8 +102,8 @@ class CassiniRanking:
             excess,
         )
         sharer.excess[changed], sharer.excess_at[changed] = excess, changed_at[changed]
-        over: NDArray[np.float64] = sharer.excess[shared].sum(axis=0)
-        return 1.0 - over / (len(sent.order) * int(shared.sum()))
+        over: NDArray[np.float64] = np.add.reduce(sharer.excess[shared])
+        return 1.0 - over / (len(sent.order) * np.count_nonzero(shared))
 
     def _score(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> tuple[float, float]:
         """Best shift and its score on these links."""

@@ -204,7 +204,8 @@ def shift_excess(
         Written: excess demand over the capacity, summed over links and instants.
     """
     n_levels, n_instants = len(sent.levels), len(sent.order)
-    over, upto = np.zeros((n_levels, n_instants)), np.zeros((n_levels, n_instants + 1))
+    over, upto = np.zeros((n_levels, n_instants)), np.empty((n_levels, n_instants + 1))
+    upto[:, 0] = 0.0
     others = np.empty(_BLOCK)
     for first in range(0, n_instants, _BLOCK):  # all rows of a block stay in the nearest cache
         end = min(first + _BLOCK, n_instants)

@@ -165,7 +165,7 @@ class ClusterTraffic:
     def score(self, links: NDArray[np.intp]) -> float:
         """Mean over links of one minus the mean excess demand over the capacity, as all jobs send now."""
         self._load()
-        return 1.0 - float((self._loads[1, links] / self.capacity[links]).mean())
+        return 1.0 - float(np.add.reduce(self._loads[1, links] / self.capacity[links])) / len(links)
 
     def latest(self, sharer: Sharer) -> int:
         """Return the number of the latest change on the links of a job."""
@@ -225,7 +225,7 @@ class ClusterTraffic:
             late = 0.0
             if rows:
                 largest_of(self._rows, np.fromiter(rows, np.intp, len(rows)), worst)
-                late = float(worst.mean())
+                late = float(np.add.reduce(worst)) / INSTANTS
             sharer.stretch = 1.0 + max(late - sharer.slack, 0.0)
         return list(affected.values())
 
