@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import distribution
+from importlib.metadata import PackagePath, PathDistribution, distribution
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from built_distribution import built
 
 import commsim as cs
 from commsim.cli import main
+from commsim.cli.examples import example_files
 from commsim.core.extras import EXTRAS, told_extra
 from commsim.formats.chakra.codec import _messages
 from commsim.formats.chakra.trace_file import read_trace
@@ -87,6 +88,18 @@ def test_a_script_gets_one_family_of_errors_where_a_library_is_missing(tmp_path,
     with pytest.raises(cs.CommsimError, match=r"pip install 'commsim\[\w+\]'") as refused:
         OF_SCRIPTS[name](tmp_path)
     assert "does not fit" not in str(refused.value)
+
+
+def test_examples_are_found_where_pip_puts_them_for_a_target(tmp_path, monkeypatch):
+    """`pip install --target DIR` moves share/ into DIR, and keeps the place of an environment in the record."""
+    name = "share/commsim/examples/cluster.toml"
+    (tmp_path / "share/commsim/examples").mkdir(parents=True)
+    (tmp_path / name).write_text("of the target")
+    record = PackagePath(f"../../{name}")
+    record.dist = PathDistribution(tmp_path / "target" / "commsim.dist-info")
+    monkeypatch.setattr(cs, "__file__", str(tmp_path / "commsim" / "__init__.py"))
+    monkeypatch.setattr("importlib.metadata.files", lambda _: [record])
+    assert list(example_files()) == [("cluster.toml", b"of the target")]
 
 
 def test_examples_are_written_into_a_new_folder(tmp_path, monkeypatch, capsys):

@@ -21,7 +21,7 @@ EXAMPLES = {
         commsim examples first && commsim sweep plan first/sweep_cost.toml
         commsim examples both && commsim topo check both/cluster.toml""",
 }
-# Where an installed package has them, below the environment.
+# Where an installed package has them, below the environment; after `pip install --target` beside the package.
 INSTALLED = "share/commsim/examples/"
 
 
@@ -75,7 +75,8 @@ def example_files() -> Iterator[tuple[str, bytes]]:
     for file in listed:
         _, found, name = file.as_posix().partition(INSTALLED)
         if found and not name.endswith(".pyc"):
-            yield name, Path(str(file.locate())).read_bytes()
+            recorded, beside = Path(str(file.locate())), Path(commsim.__file__).parents[1] / INSTALLED / name
+            yield name, (recorded if recorded.is_file() else beside).read_bytes()
 
 
 COMMANDS = {"examples": Verb(ExamplesConfig, run)}
