@@ -169,8 +169,8 @@ def require_ranks(rows: Iterable[Measurement], n_ranks: int) -> None:
         Naming the file and the numbers that they allow.
     """
     for row in rows:
-        if row.ranks_between is not None and not row.ranks_between[0] <= n_ranks <= row.ranks_between[1]:
-            least, most = row.ranks_between
+        least, most = row.ranks_between or (n_ranks, n_ranks)
+        if n_ranks < least or most < min(n_ranks, MAX_RANKS):  # of more ranks the digits say nothing
             more = f"{least} to {most}" if most < MAX_RANKS else f"{least} or more"
             raise InputError(f"{row.source}: busbw over algbw is that of {more} ranks, got {n_ranks}")
 

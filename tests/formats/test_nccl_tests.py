@@ -12,7 +12,7 @@ from commsim.core.operations import operation
 from commsim.core.result import Result
 from commsim.formats import measurement
 from commsim.formats.measured import read_measured
-from commsim.formats.measurement import ranks_between
+from commsim.formats.measurement import ranks_between, require_ranks
 from commsim.report.table_of_run import RunRow, table_of
 
 HALF = "     time   algbw   busbw #wrong"
@@ -240,6 +240,9 @@ def test_the_ranks_follow_from_the_count_of_one_rank_where_the_rates_allow_sever
     whole = whole.replace(str(2**27 // 128), str(2**26))
     found = read(tmp_path, f"{HEADER}\n{whole}\n", f"{name}.log")
     assert {(row.n_ranks, row.ranks_between) for row in found} == {(None, (26, 4096))}
+    require_ranks(found, 8192)  # digits do not tell so many from 4,096
+    with pytest.raises(InputError, match="is that of 26 or more ranks, got 25"):
+        require_ranks(found, 25)
 
 
 @given(st.sampled_from(["all_reduce", "all_gather"]), st.integers(2, 60), st.floats(50, 900))
