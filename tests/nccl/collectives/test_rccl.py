@@ -119,6 +119,13 @@ def test_rccl_cuts_trees_with_simple_into_small_chunks_where_they_would_be_few(l
     assert {part.chunk for part in cut_call(built)} == {chunk * 1024}
 
 
+def test_rccl_keeps_whole_steps_in_trees_of_more_messages_than_can_be_simulated_soon():
+    """1 GiB on 128 x 8 MI300X were 15 million messages of 128 KiB; whole steps of 512 KiB are a quarter of them."""
+    calls = {n: NcclCall("all_reduce", 2**30, 8 * n, n, "tree", "simple", 56, rccl=True) for n in (8, 128)}
+    chunks = {n: {part.chunk // 1024 for part in cut_call(call)} for n, call in calls.items()}
+    assert chunks == {8: {128}, 128: {512}}
+
+
 @pytest.mark.parametrize(
     ("collective", "machine", "message"),
     [
