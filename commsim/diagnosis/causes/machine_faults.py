@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import units
+from commsim.diagnosis.causes.fabric_faults import rates_times
 from commsim.diagnosis.causes.fault import ROUNDABOUT, Fault
 from commsim.diagnosis.causes.ground import Ground, links_between, nics_of_machines, without_links, without_nodes
 from commsim.nccl.gpu_costs import costs
@@ -63,7 +64,7 @@ def _spread_out(nics: NDArray[np.int64], left: int) -> NDArray[np.int64]:
 
 
 def slower_nics(ground: Ground) -> Iterator[Fault]:
-    """Yield grounds whose ports run at a lower rate of the ladder, which NCCL reads."""
+    """Yield grounds with ports at a lower rate of the ladder: all, which NCCL reads, or one, which others wait for."""
     links = links_between(ground.network)
     rate = float(ground.network.bandwidth[links].max(initial=0.0)) * 8e-9
     nominal = next((port for port in PORTS if port * 1.01 >= rate), rate)
@@ -71,6 +72,9 @@ def slower_nics(ground: Ground) -> Iterator[Fault]:
         if nominal / 17 < port < nominal / 1.2:
             text = f"NICs run at {port} Gb/s in place of {nominal:.4g}"
             yield Fault("nic_rate_degraded", text, ground.with_rates(links, port / nominal), number=port)
+            text = f"one NIC runs at {port} Gb/s in place of {nominal:.4g}"
+            slowest = ground.with_cost(rates_times(port / nominal))
+            yield Fault("nic_rate_degraded", text, slowest, number=port)
 
 
 def slower_pcie(ground: Ground) -> Iterator[Fault]:

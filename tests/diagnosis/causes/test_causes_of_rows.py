@@ -17,6 +17,7 @@ from commsim.diagnosis.errors_of_plan import errors_of_plan
 from commsim.formats.measurement import Measurement
 from commsim.prediction.build import plan_collective
 from commsim.prediction.read import scenario_of
+from commsim.prediction.solve import solve
 
 H100, NODE, ALPS = "hgx-h100@star:machines=2", "hgx-h100", "alps@star:machines=2"
 UPLINKS = "oversubscribed_or_hash_collisions"
@@ -141,6 +142,18 @@ def test_one_dead_nic_costs_what_all_machines_without_it_would():
     first = nics_of_machines(ground_on("hgx-h100@star:machines=4"))[0][-1:]
     alone = without_nodes(ground_on("hgx-h100@star:machines=4"), first).times(SIZES)
     assert alone == pytest.approx(dead.times, rel=0.02)
+
+
+def test_one_slow_port_costs_what_simulated_machines_with_it_take():
+    topology, sizes, text = "dgx-h100@star:machines=4", [2.0**30, 2.0**32], "one NIC runs at 200 Gb/s in place of 400"
+    whole, slow = (
+        np.array([row.time for row in solve(scenario_of("nccl_all_reduce", topology, **scale), sizes).results])
+        for scale in ({}, {"scale": ["nic:m1.nic0=0.5"]})
+    )
+    healthy, *faults = predict_faults(ground_on(topology), sizes)
+    cost = next(one.times for one in faults if one.text == text) / healthy.times
+    assert np.allclose(cost, slow / whole, rtol=0.1)
+    assert (cost > 1.7).all()
 
 
 def test_half_of_the_nics_are_found_where_the_rest_is_behind_the_host_bridge_too():
