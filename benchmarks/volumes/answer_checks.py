@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shlex
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,14 @@ def children() -> list[str]:
 
 
 def _command(process: str) -> str:
+    """Return the command line of a process, "" if it has ended; while it starts a program it has none for a moment."""
+    folder, until = Path(f"/proc/{process}"), time.monotonic() + 1.0
     with contextlib.suppress(OSError):
-        words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
-        return shlex.join(words.rstrip("\0").split("\0")) if words else ""  # none as yet, or any longer
+        while not (words := (folder / "cmdline").read_bytes().decode(errors="replace")) and time.monotonic() < until:
+            if (folder / "stat").read_text("ascii", "replace").rpartition(")")[2].split()[0] == "Z":
+                return ""
+            time.sleep(0.001)
+        return shlex.join(words.rstrip("\0").split("\0")) if words else ""
     return ""
 
 

@@ -68,7 +68,7 @@ def test_a_file_without_a_ranking_and_an_unknown_name_are_refused(commsim, tmp_p
     words = written(tmp_path, "1.0")
     (tmp_path / "far.py").write_text("x = 1\n")
     assert "decorate a function with @placement_ranking" in commsim.refuses("place", *words)
-    assert "known: slowdown, mean, min, weighted, hosts" in commsim.refuses("place", *words[:3], "few")
+    assert "known: stretch, mean, min, weighted, hosts" in commsim.refuses("place", *words[:3], "few")
     with pytest.raises(cs.InputError, match="a data file cannot execute code"):
         place_jobs(words[0], [JOB], rank_by=str(tmp_path / "far.py"))
 
