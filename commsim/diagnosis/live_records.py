@@ -19,8 +19,9 @@ from commsim.profiles.calls import RecordedCall
 
 # What a line without a name of its communicator says there.
 UNNAMED = "unknown"
-# Beyond what any call has: ranks, bytes, s, and letters of a name.
-MAX_RANKS, MAX_SIZE, MAX_SECONDS, MAX_NAME = 2**24, 2.0**60, 1e6, 256
+# Beyond what any call has: ranks, bytes of a rank (no GPU holds a TiB; a prediction of 16 TiB takes half a minute), s,
+# and letters of a name.
+MAX_RANKS, MAX_SIZE, MAX_SECONDS, MAX_NAME = 2**24, 2.0**40, 1e6, 256
 __all__ = ["LiveRecord", "of_calls", "of_line"]
 
 
@@ -79,13 +80,14 @@ def of_line(line: str) -> LiveRecord | None:
         about = tree.get("metadata") or {}
         if not all(type(whole) is int and 0 <= whole <= MAX_RANKS for whole in (n_ranks, header.get("nnodes", 0))):
             return None
+        size = float(perf["coll_msg_size_bytes"])
         found = LiveRecord(
             _text(header["id"]), _name(header), n_ranks, header.get("nnodes", 0), int(header["rank"]),
-            NCCL_FUNCTIONS[function], float(perf["coll_msg_size_bytes"]) * (n_ranks if function in BY_PART else 1),
+            NCCL_FUNCTIONS[function], size * (n_ranks if function in BY_PART else 1),
             float(perf["coll_exec_time_us"]) * 1e-6, int(perf["coll_sn"]), _text(about.get("hostname", "")),
             _text(about.get("pid", "")),
         )  # fmt: skip
-        return found if _is_possible(found) else None
+        return found if size <= MAX_SIZE and _is_possible(found) else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
@@ -111,7 +113,7 @@ def of_calls(calls: Iterable[RecordedCall], path: Path) -> list[LiveRecord]:
 
 def _is_possible(record: LiveRecord) -> bool:
     """Whether size and time are numbers that a call can have; those of a damaged line are not."""
-    return 0 <= record.size <= MAX_SIZE and 0 <= record.seconds <= MAX_SECONDS and (
+    return record.size >= 0 and 0 <= record.seconds <= MAX_SECONDS and (
         (not record.size or record.size >= 1) and (not record.seconds or record.seconds >= 1e-9)
     )  # fmt: skip
 

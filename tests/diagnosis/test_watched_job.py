@@ -112,10 +112,12 @@ def test_a_file_that_grows_is_read_on_and_a_line_that_is_not_whole_waits(tmp_pat
 def test_what_is_no_line_of_a_collective_is_none():
     (_, line), *_ = lines_of(MadeJob(1, 2, lambda *_: 0.005), [("world", "reduce_scatter", SIZE)])
     tree = json.loads(line)
+    perf = tree["coll_perf"]
     assert of_line(line).size == SIZE
     assert of_line(line).seconds == pytest.approx(0.005)
     for wrong in ("", "[]", "{", json.dumps({**tree, "coll_perf": 3}), json.dumps({"header": tree["header"]}),
-                  json.dumps({**tree, "coll_perf": {**tree["coll_perf"], "coll": "Unheard"}})):  # fmt: skip
+                  json.dumps({**tree, "coll_perf": perf | {"coll": "Unheard"}}),
+                  json.dumps({**tree, "coll_perf": perf | {"coll_msg_size_bytes": 2**40 + 1}})):  # fmt: skip
         assert of_line(wrong) is None
 
 

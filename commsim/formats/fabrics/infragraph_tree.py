@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -91,9 +92,9 @@ def read_tree(path: str | Path) -> Infrastructure:
         raise InputError(f"{path}: an infrastructure is an object with devices, instances and edges")
     found = Infrastructure(str(tree.get("name") or Path(path).stem))
     found.links = _links(tree, str(path))
-    for one in _rows(tree, "devices", str(path)):
+    for one in _named(tree, "devices", str(path)):
         device = GraphDevice(links=_links(one, str(path)))
-        for part in _rows(one, "components", str(path)):
+        for part in _named(one, "components", str(path)):
             name = _text(part, "name", str(path))
             device.kinds[name] = _text(part, "choice", str(path))
             device.counts[name] = _whole(part, "count", str(path))
@@ -104,7 +105,7 @@ def read_tree(path: str | Path) -> Infrastructure:
             pairs = _paired(ends[0], ends[1], str(edge.get("scheme", "one2one")), str(path))
             device.edges += [(a, b, str(edge.get("link", ""))) for a, b in pairs if a != b]
             _check_count(len(device.edges), path)
-    for one in _rows(tree, "instances", str(path)):
+    for one in _named(tree, "instances", str(path)):
         device_name = _text(one, "device", str(path))
         if device_name not in found.devices:
             raise InputError(f"{path}: instance {one.get('name')!r} is of the device {device_name!r}, which is missing")
@@ -132,6 +133,15 @@ def _rows(of: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]
     return rows
 
 
+def _named(of: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
+    """Return rows that have names, each its own."""
+    rows = _rows(of, key, path)
+    names = Counter(_text(row, "name", path) for row in rows)
+    if twice := next((name for name, n in names.items() if n > 1), None):
+        raise InputError(f"{path}: {key} has the name {shorten(repr(twice))} {names[twice]} times")
+    return rows
+
+
 def _text(of: Mapping[str, Any], key: str, path: str) -> str:
     if not isinstance(of.get(key), str):
         raise InputError(f"{path}: {key} is missing in {shorten(repr(dict(of)))}")
@@ -148,7 +158,7 @@ def _whole(of: Mapping[str, Any], key: str, path: str) -> int:
 
 
 def _links(of: Mapping[str, Any], path: str) -> dict[str, GraphLink]:
-    return {_text(row, "name", path): _link(row, path) for row in _rows(of, "links", path)}
+    return {_text(row, "name", path): _link(row, path) for row in _named(of, "links", path)}
 
 
 def _link(row: Mapping[str, Any], path: str) -> GraphLink:

@@ -98,6 +98,8 @@ def test_a_machine_takes_the_place_of_devices_whose_links_have_no_rate(tmp_path:
         ({"instances": [{"name": "host", "device": "box", "count": 1}]}, "which is missing"),
         ({"links": []}, "has no bandwidth"),
         ({"devices": 3}, "must be a list"),
+        ({"devices": [SERVER, SWITCH, SERVER]}, "devices has the name 'server' 2 times"),
+        ({"instances": [{"name": "host", "device": "server", "count": n} for n in (1, 2)]}, "'host' 2 times"),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, object], wanted: str, tmp_path: Path) -> None:
