@@ -214,7 +214,7 @@ def alone(text: str) -> str:
                 said = err.read().decode(errors="replace")
             if peak > MAX_MEMORY:
                 return f"takes {peak / 1e6:.0f} MB; status {status}: {said[-200:]}"
-            if interrupted and "so far" not in said:
+            if interrupted and not _speaks(said):
                 return f"says nothing for {LIMIT_S:g} s of processor time"
             if status < 0 or (status not in (0, 1, 2) and not interrupted) or "Traceback" in said:
                 return f"status {status}: {said[-800:]}"
@@ -242,11 +242,14 @@ def _waited(process: subprocess.Popen[bytes], err: Path) -> tuple[float, int, bo
             moved, last = now, used
         if interrupted and now > interrupted + IDLE_S:
             process.kill()
-        elif not interrupted and (used > (SPOKEN_S if _speaks(err) else LIMIT_S) or now > moved + IDLE_S):
+        elif not interrupted and (
+            used > (SPOKEN_S if _speaks(err.read_text(errors="replace")) else LIMIT_S) or now > moved + IDLE_S
+        ):
             process.send_signal(signal.SIGINT)
             interrupted = now
         time.sleep(0.05)
 
 
-def _speaks(err: Path) -> bool:
-    return b"so far" in err.read_bytes()
+def _speaks(said: str) -> bool:
+    """Whether a command says how far it is, of which time a measurement's passes are, or that it serves."""
+    return any(words in said for words in ("so far", " of about ", "serving on"))
