@@ -28,7 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("areas", nargs="*", metavar="AREA", help=f"any of {', '.join(AREAS)} (all)")
     parser.add_argument("--times", type=int, default=13, metavar="N", help="mutations of each area (13)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (1)")
-    parser.add_argument("--seconds", type=float, default=1800.0, metavar="S", help="of a run of tests at most (1800)")
+    help_of_seconds = "processor time of a run of tests, at most (1800)"
+    parser.add_argument("--seconds", type=float, default=1800.0, metavar="S", help=help_of_seconds)
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     args = parser.parse_args(argv)
     if unknown := set(args.areas) - set(AREAS):

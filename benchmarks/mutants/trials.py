@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,8 @@ from .mutations import Mutation, mutations
 
 COPIED = (*SHIPPED, "benchmarks", "tests", "docs", "examples")
 NO_TEST = 5  # pytest's exit status when it has collected none
+# Wall time of a run of tests over the processor time that it may take: other processes use the cores, too.
+WAITING = 6
 # Of tests that pytest leaves out by itself those that are tried where no other one fails.
 SLOW = "slow and not deep and not mpi and not needs_kernel"
 
@@ -117,7 +121,7 @@ def tried(folder: Path, name: str, mutation: Mutation, seconds: float) -> Trial:
     mutation : Mutation
         What to change.
     seconds : float
-        Duration of each of the three runs, at most.
+        Processor time of each of the three runs, at most, without that of processes that its tests start.
     """
     path = folder / mutation.path
     text = path.read_bytes()
@@ -163,11 +167,14 @@ def _tested(folder: Path, tests: Sequence[str], seconds: float, marked: str = ""
         command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         text=True, errors="replace",
     )  # fmt: skip
+    limit = max(1, round(seconds))
+    resource.prlimit(done.pid, resource.RLIMIT_CPU, (limit, limit + 1))
     try:
-        said = done.communicate(timeout=seconds)[0]
+        said = done.communicate(timeout=WAITING * seconds)[0]
     except subprocess.TimeoutExpired:
         done.kill()
-        done.communicate()
-        return -9, f"not done in {seconds:g} s"
+        said = done.communicate()[0]
+    if done.returncode < 0:
+        return done.returncode, f"ended by {signal.Signals(-done.returncode).name}, with at most {seconds:g} s"
     lines = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))] or said.splitlines()[-1:]
     return done.returncode, (lines or [""])[0][:200]

@@ -1,5 +1,7 @@
 """The areas of ``benchmarks.mutants`` have code and tests: pytest refuses a folder that is gone, which is no kill."""
 
+import signal
+
 import pytest
 
 from benchmarks.mutants import trials
@@ -33,3 +35,12 @@ def test_slow_tests_are_tried_where_no_other_fails_as_far_as_the_time_goes(tmp_p
     assert tried(tmp_path, "sweep", mutation, 9.0).outcome == outcome
     assert marks == ["", "", SLOW][: len(ends)]
     assert copy.read_bytes() == (ROOT / mutation.path).read_bytes()
+
+
+def test_a_run_of_tests_ends_by_its_processor_time_however_long_it_waits(tmp_path, monkeypatch):
+    (tmp_path / "test_it.py").write_text("def test_it():\n    while True:\n        pass\n")
+    (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
+    monkeypatch.setattr(trials, "WAITING", 1000)
+    status, last = trials._tested(tmp_path, ["test_it.py"], 2.0)
+    assert status == -signal.SIGXCPU
+    assert "SIGXCPU" in last
