@@ -4,7 +4,7 @@
 # make test-core   tests of the core by themselves, without lint; and that it works without each extension
 # make test-all   the same with all tests: what it adds is in CONTRIBUTING.md
 # make deep   only what test-all adds to test; CI runs it once a week
-# make floor  the kernels' tests with the oldest Numba that is allowed
+# make floor  the kernels' tests with the oldest Numba, NumPy, rich and tomli-w that are allowed
 # make docs    the site, in docs/_build
 # MPI=system   use the MPI that is installed instead of the mpich wheel
 # TORCH_INDEX_URL=...   where pip finds the torch build you want; by default its own index
@@ -83,12 +83,12 @@ test-core: setup
 	  tests/core tests/routing tests/topologies tests/collectives tests/engine tests/prediction tests/report tests/cli \
 	  tests/test_import.py tests/test_without_extensions.py
 
-# Kernels with the oldest Numba that pyproject.toml allows, in an environment of its own.
-NUMBA_FLOOR := $(shell sed -n 's/.*"numba>=\([0-9.]*\)".*/\1/p' pyproject.toml)
+# Kernels with the oldest Numba, NumPy and others that pyproject.toml allows, in an environment of its own.
+OLDEST := $(shell sed -n 's/^dependencies = \[\(.*\)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')
 floor:
 	$(PYTHON) -m venv $(VENV)_floor
 	$(VENV)_floor/bin/pip install --quiet --upgrade 'pip>=25.1'
-	$(VENV)_floor/bin/pip install --quiet 'numba==$(NUMBA_FLOOR)' --editable . pytest pytest-xdist pytest-benchmark hypothesis scipy networkx
+	$(VENV)_floor/bin/pip install --quiet $(OLDEST) --editable . pytest pytest-xdist pytest-benchmark hypothesis scipy networkx
 	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)_floor/kernels $(VENV)_floor/bin/python -m pytest -m nojit tests/core tests/engine \
 	  tests/ranking/synthesis/trees tests/switches/test_replay.py
 	$(VENV)_floor/bin/python -m pytest tests/core/compiling tests/core/test_jit.py
