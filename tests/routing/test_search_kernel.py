@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import RoutingError
-from commsim.core.network import HOST, SWITCH, Network
+from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.network import GPU, HOST, SWITCH, Network
 from commsim.routing.routing import find_routes
 
 
@@ -129,3 +130,19 @@ def test_a_large_metric_is_avoided_and_a_unit_one_changes_nothing():
     assert find_routes(network, 0, 1).link.tolist() == [0]
     detour = dataclasses.replace(network, metric=[2**20, 1, 1])
     assert find_routes(detour, 0, 1).link.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("machine", [0, 1])
+def test_gpus_on_an_nvswitch_pass_on_nothing_that_comes_to_their_machine(machine):
+    # a neighbour of GPU a would reach GPU b of its machine over it; a itself may send to b, and b to the neighbour
+    ends = [(0, 1), (1, 3), (2, 3)]
+    network = Network(
+        "passes", ["h", "a", "b", "nvswitch"], [HOST, GPU, GPU, SWITCH],
+        *zip(*ends, *(two[::-1] for two in ends), strict=True), 1.0, 0.0,
+        forwards=[False, True, True, True], machine=[-1, machine, machine, machine],
+        metric=[1, NVLINK_METRIC, NVLINK_METRIC] * 2,
+    )  # fmt: skip
+    with pytest.raises(RoutingError, match="no path from h to b"):
+        find_routes(network, 0, 2)
+    assert network.dst[find_routes(network, 1, 2).link].tolist() == [3, 2]
+    assert network.dst[find_routes(network, 2, 0).link].tolist() == [3, 1, 0]
