@@ -85,7 +85,7 @@ class Operation:
         object.__setattr__(self, "needs_equal_blocks", bool(ends & {"home", "blocks"}) and self.layout == "none")
 
     def least_chunks(self, n_ranks: int, layout: Layout = ()) -> int:
-        """Return the number that a schedule's number of chunks must be a multiple of.
+        """Return the number that a schedule's number of chunks must be a multiple of; nccl-tests counts one's elements.
 
         Raises
         ------

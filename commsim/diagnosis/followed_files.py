@@ -113,7 +113,11 @@ class FollowedFiles:
         except InputError:  # of another kind, or not whole yet
             self.n_left_out += 1
             return
-        yield from of_calls(calls, path)
+        for record in of_calls(calls, path):
+            if record is not None:
+                yield record
+            else:
+                self.n_left_out += 1
 
 
 def _is_inspector(path: Path) -> bool:

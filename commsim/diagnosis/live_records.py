@@ -19,8 +19,8 @@ from commsim.profiles.calls import RecordedCall
 
 # What a line without a name of its communicator says there.
 UNNAMED = "unknown"
-# Beyond what any call has: ranks, bytes of a rank (no GPU holds a TiB; a prediction of 16 TiB takes half a minute), s,
-# and letters of a name.
+# Beyond what any call has: ranks, bytes (of each operation some rank holds the whole array, and no GPU a TiB; a
+# prediction of 16 TiB takes half a minute), s, and letters of a name.
 MAX_RANKS, MAX_SIZE, MAX_SECONDS, MAX_NAME = 2**24, 2.0**40, 1e6, 256
 __all__ = ["LiveRecord", "of_calls", "of_line"]
 
@@ -87,13 +87,13 @@ def of_line(line: str) -> LiveRecord | None:
             float(perf["coll_exec_time_us"]) * 1e-6, int(perf["coll_sn"]), _text(about.get("hostname", "")),
             _text(about.get("pid", "")),
         )  # fmt: skip
-        return found if size <= MAX_SIZE and _is_possible(found) else None
+        return found if _is_possible(found) else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
 
-def of_calls(calls: Iterable[RecordedCall], path: Path) -> list[LiveRecord]:
-    """Return the timed calls of a record of the flight recorder, of one rank.
+def of_calls(calls: Iterable[RecordedCall], path: Path) -> list[LiveRecord | None]:
+    """Return the timed calls of a record of the flight recorder, of one rank; None for what no call can be.
 
     Parameters
     ----------
@@ -102,18 +102,19 @@ def of_calls(calls: Iterable[RecordedCall], path: Path) -> list[LiveRecord]:
     path : path
         Path of the file, by which the rank is told apart where it is not recorded.
     """
-    return [
+    found = (
         LiveRecord(
             call.group, call.group, call.n_ranks or 0, 0, -1 if call.rank is None else call.rank, call.operation,
             call.size, call.duration, call.sequence, process=path.name,
         )
         for call in calls if call.duration and call.n_ranks
-    ]  # fmt: skip
+    )  # fmt: skip
+    return [record if _is_possible(record) else None for record in found]
 
 
 def _is_possible(record: LiveRecord) -> bool:
-    """Whether size and time are numbers that a call can have; those of a damaged line are not."""
-    return record.size >= 0 and 0 <= record.seconds <= MAX_SECONDS and (
+    """Whether size and time are numbers that a call can have; those of a damaged line or record are not."""
+    return 0 <= record.size <= MAX_SIZE and 0 <= record.seconds <= MAX_SECONDS and (
         (not record.size or record.size >= 1) and (not record.seconds or record.seconds >= 1e-9)
     )  # fmt: skip
 

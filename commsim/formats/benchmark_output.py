@@ -79,7 +79,7 @@ def nccl_tests_text(results: Sequence[Result], in_place: Sequence[Result] | None
     columns = ["size", "count", "type", "redop", "root", *2 * ["time", "algbw", "busbw", "#wrong"]]
     lines += ["#" + head.format(*columns)[1:]]
     redop = "sum" if OPERATIONS[operation].reduces else "none"
-    parts = results[0].n_ranks if OPERATIONS[operation].needs_equal_blocks else 1  # the count is that of one rank
+    parts = OPERATIONS[operation].least_chunks(results[0].n_ranks)
     for out, within in zip(results, in_place or results, strict=True):
         cells = [cell for one in (out, within) for cell in (*_times(one), "0")]
         lines.append(head.format(f"{out.size:.0f}", f"{out.size / 4 / parts:.0f}", "float", redop, "-1", *cells))

@@ -154,7 +154,7 @@ def _cells(row: RunRow) -> dict[str, str]:
     """Return the cells that every row has, by their columns: those of nccl-tests, and of the busiest link."""
     result, operation = row.result, OPERATIONS.get(row.result.operation)
     link, load, rate = result.busiest_link(row.network)
-    parts = result.n_ranks if operation and operation.needs_equal_blocks else 1  # nccl-tests counts one rank's
+    parts = operation.least_chunks(result.n_ranks) if operation and operation.layout == "none" else 1
     return {
         GROUP: row.group,
         "size(B)": f"{result.size:.0f}",

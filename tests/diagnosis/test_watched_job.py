@@ -128,11 +128,14 @@ def test_records_of_the_flight_recorder_are_read_by_rank(tmp_path, expectations)
     config = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3, 4, 5, 6, 7]"}}
     for rank in range(8):
         calls = [entry | {"collective_seq_id": n, "duration_ms": 4.0 if rank == 6 else 9.0} for n in range(10)]
+        damaged = {"output_sizes": [[2**40]], "input_sizes": [[2**40]], "collective_seq_id": 10, "duration_ms": 4.0}
+        calls += [entry | damaged | {"profiling_name": f"nccl:{name}"} for name in ("all_reduce", "all_to_all")]
         (tmp_path / f"nccl_trace_rank_{rank}").write_text(
             json.dumps({"version": "2.10", "rank": rank, "pg_config": config, "entries": calls})
         )
     job = WatchedJob.of_path(tmp_path, expectations)
     assert job.read(is_end=True) == 80
+    assert job.files.n_left_out == 16  # of 4 TiB on each rank
     (row,) = job.rows()
     assert (row.n_ranks, row.n_calls, row.late_rank, row.size) == (8, 10, 6, SIZE)
     assert row.measured == pytest.approx(SIZE / 4e-3 * 14 / 8)
