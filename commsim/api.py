@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from commsim.core.errors import InputError
+from commsim.prediction.inputs import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
 from commsim.prediction.network_builder import NetworkBuilder
 from commsim.prediction.networkx_graphs import from_networkx, to_networkx
 from commsim.prediction.options import ScenarioOptions, takes
-from commsim.prediction.python_values import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.solve import Solution

@@ -15,8 +15,7 @@ from commsim.core.operations import operation as known_operation
 from commsim.extensions import house
 from commsim.prediction.checks import checked
 from commsim.prediction.collective_names import usual_collective
-from commsim.prediction.inputs import load_network
-from commsim.prediction.python_values import size_of
+from commsim.prediction.inputs import load_network, size_of
 
 # Tables are kept for this many points: an operation with ranks and network has some thirty.
 MAX_KEPT = 65536

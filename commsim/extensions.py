@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Iterator, Mapping
+from collections import UserDict
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -26,11 +26,23 @@ EXTENSIONS = (
 )  # fmt: skip
 # What the core itself brings to packages below the one that has it.
 CORE = "commsim.prediction"
+# What the core's own verbs do, each of which is a module of ``commsim.cli``.
+CORE_VERBS = {
+    "run": "predict how long collectives take on a network",
+    "topo": "list, show, check, save, import and export topologies; list commercial machines and networks",
+    "schedule": "list, show, check, save, import and export schedules",
+    "examples": "write the example files that the documentation names",
+    "schema": "print the JSON Schema of what a verb writes with --json",
+    "warmup": "compile all Numba kernels now, so that no command waits for the compiler",
+    "doctor": "print what this machine supports",
+}
 GROUP = "commsim.extensions"
 
 
-class LazyTable(Mapping[str, Any]):
+class LazyTable(UserDict[str, Any]):
     """What is brought of one sort, by name; a value is imported when it is asked for.
+
+    A name is in it if one of our own extensions brings it, or one of an installed package that was read already.
 
     Parameters
     ----------
@@ -39,14 +51,14 @@ class LazyTable(Mapping[str, Any]):
     """
 
     def __init__(self, sort: str) -> None:
+        super().__init__()
         self.sort = sort
-        self._places: dict[str, str] = {}
 
     def __setitem__(self, name: str, place: str) -> None:
         """Bring a value, by its place ``module:attribute``, or ``module``."""
-        if name in self._places:
-            raise InputError(f"two extensions bring the {self.sort} {name!r}: {self._places[name]} and {place}")
-        self._places[name] = place
+        if name in self.data:
+            raise InputError(f"two extensions bring the {self.sort} {name!r}: {self.data[name]} and {place}")
+        self.data[name] = place
 
     def __getitem__(self, name: str) -> Any:
         found = self.get(name)
@@ -56,26 +68,16 @@ class LazyTable(Mapping[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a value, or a default where no extension brings it, those of installed packages included."""
-        if name not in self._places:
+        if name not in self.data:
             house().read_installed()
-        if name not in self._places:
+        if name not in self.data:
             return default
         try:
-            return found_at(self._places[name])
+            return found_at(self.data[name])
         except ModuleNotFoundError as error:  # of an extension that this one needs
             if not house().is_missing(error.name or ""):
                 raise
             return default
-
-    def __contains__(self, name: object) -> bool:
-        """Whether one of our own extensions brings the name, or one of an installed package that was read already."""
-        return name in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 def found_at(place: str) -> Any:
@@ -188,6 +190,8 @@ class House:
 def house() -> House:
     """Return what all extensions bring."""
     made = House()
+    for verb, what in CORE_VERBS.items():
+        made.commands(f"commsim.cli.{verb}", **{verb: what})
     for package in (CORE, *(f"commsim.{name}" for name in EXTENSIONS)):
         try:
             module = importlib.import_module(package)

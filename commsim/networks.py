@@ -12,9 +12,7 @@ from commsim.core.placement import place as place_ranks
 from commsim.core.schedule import Schedule
 from commsim.prediction.build import prepare as prepare_plan
 from commsim.prediction.faults import with_faults as faulty
-from commsim.prediction.inputs import load_placement as placement_named
-from commsim.prediction.plans.dense import Plan
-from commsim.prediction.python_values import (
+from commsim.prediction.inputs import (
     CollectiveLike,
     NetworkLike,
     PlacementLike,
@@ -22,6 +20,8 @@ from commsim.prediction.python_values import (
     network_of,
     placement_of,
 )
+from commsim.prediction.inputs import load_placement as placement_named
+from commsim.prediction.plans.dense import Plan
 from commsim.prediction.read import changed_network
 
 __all__ = ["load_network", "load_placement", "place", "prepare", "read_placement", "with_faults"]

@@ -16,8 +16,7 @@ from commsim.pages.repeated_runs import repeated_all, with_runs
 from commsim.pages.rows.study_files import read_study
 from commsim.pages.study import study_of_rows
 from commsim.prediction.checks import check_names, checked, checked_all, text
-from commsim.prediction.options import CostOptions, takes
-from commsim.prediction.python_values import (
+from commsim.prediction.inputs import (
     NetworkLike,
     PlacementLike,
     SizeLike,
@@ -25,6 +24,7 @@ from commsim.prediction.python_values import (
     placement_of,
     size_of,
 )
+from commsim.prediction.options import CostOptions, takes
 from commsim.prediction.solve import Solution
 from commsim.ranking.advice.advise import Advice
 from commsim.ranking.advice.advise import advise_for as advise

@@ -71,7 +71,7 @@ def test_installed_packages_are_read_only_for_a_name_that_is_not_known(monkeypat
 def test_a_verb_of_an_extension_that_is_not_there_is_named_on_one_line(commsim, monkeypatch):
     made = House()
     made.missing = ["traffic"]
-    for module in ("commsim.cli", "commsim.cli.verbs", "commsim.extensions"):
+    for module in ("commsim.cli", "commsim.extensions"):
         monkeypatch.setattr(importlib.import_module(module), "house", lambda: made)
     said = commsim.refuses("traffic", "--topology", "star:n_hosts=4")
     assert "the verb traffic is of an extension that is not installed (not there: traffic)" in said

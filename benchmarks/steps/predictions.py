@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.steps.setup import Setup
 from commsim.core.errors import CommsimError, InputError
-from commsim.prediction.python_values import network_of
+from commsim.prediction.inputs import network_of
 from commsim.training.gpus import gpu
 from commsim.training.steps.ask import network_for, traffic_on
 from commsim.training.steps.calibration import CalibrationFactor, calibration_for, calibrations

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import CommsimError, InputError
-from commsim.prediction.python_values import network_of
+from commsim.prediction.inputs import network_of
 from commsim.training.gpus import gpu
 from commsim.training.steps.ask import traffic_on
 from commsim.training.steps.parallel_sizes import ParallelSizes

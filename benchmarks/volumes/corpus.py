@@ -22,9 +22,8 @@ from typing import NamedTuple
 
 import commsim.prediction.solve  # noqa: F401 - switch systems are collectives from here on
 from collectives import COLLECTIVES
-from commsim.cli import main, parser_of
+from commsim.cli import commands_of, listed_verbs, main, parser_of
 from commsim.cli.parsing.examples import examples_of
-from commsim.cli.verbs import commands_of, listed_verbs
 from topologies import TOPOLOGIES
 
 from .draws import COUNTS, PARTS, RATES, SIZES, TIMES

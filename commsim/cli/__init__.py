@@ -1,10 +1,11 @@
-"""The command line: ``commsim VERB``. A verb's module, with its flags and functions, is imported when it is called."""
+"""The command line: ``commsim VERB``, and the verbs: a verb's module, with its flags, is imported when it is called."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import errno
+import importlib
 import os
 import shutil
 import sys
@@ -15,11 +16,27 @@ from typing import TYPE_CHECKING
 from commsim.extensions import house
 
 from .parsing import Parser, print_error, sentence
-from .verbs import FIRST, GROUPS, commands_of, listed_verbs, modules_of, summary_of
 
 if TYPE_CHECKING:
     from .flags import Flags, Verb
 
+# Verbs under the question that they answer; one whose extension is not there is left out.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "predict": ("expect", "run", "advise", "nccl", "traffic", "bound", "synthesize"),
+    "compare with reality": ("watch", "calibrate", "validate", "emulate", "testbed", "compare", "reproduce", "fit"),
+    "in-network aggregation": ("switch",),
+    "training and placement": ("workload", "place", "cluster"),
+    "many points and figures": ("sweep", "report", "diff", "plot", "trace"),
+    "networks, schedules and files": ("topo", "schedule", "export", "examples", "schema"),
+    "this machine": ("warmup", "doctor"),
+}
+# The verbs of the first screen, of which each stands under one of these questions.
+FIRST = (
+    "expect", "run", "nccl", "compare", "topo", "place", "workload", "emulate", "sweep", "synthesize", "switch",
+    "report",
+)  # fmt: skip
+# Those that need no NumPy.
+WITHOUT_NUMPY = ("examples", "schema")
 # Verbs of which some words are old names.
 WITH_OLD_WORDS = ("advise", "report", "convert")
 
@@ -52,14 +69,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _without_verb(["--help"], is_all=True)
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
-    if argv and (argv[0] in WITH_OLD_WORDS or not summary_of(argv[0])):
+    if argv and (argv[0] in WITH_OLD_WORDS or not house().summaries.get(argv[0])):
         from .parsing.aliases import in_new_words
 
         argv, note = in_new_words(argv)
         if note:
             print_error(f"commsim: {note}")
     verb = argv[0] if argv else ""
-    if not verb or verb.startswith("-") or not modules_of(verb) or not summary_of(verb):
+    if verb and not verb.startswith("-") and verb not in house().verbs:  # of a package that is installed
+        house().read_installed()
+    if not house().summaries.get(verb):
         return _without_verb(argv)
     from commsim.core.errors import BackendError, CommsimError, InputError
 
@@ -73,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         verbose: bool = vars(args).pop(SHOW_ALL, False) or getattr(args, "verbose", False)
         config = command.config.from_args(args, may_run)
         _check_answers(config)
-        from commsim.report.render import show
+        from commsim.report.answer import show
 
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
         with contextlib.ExitStack() as outputs:
@@ -139,6 +158,22 @@ def _check_answers(config: Flags) -> None:
         check_outputs(config)
 
 
+def listed_verbs() -> dict[str, str]:
+    """Return what each verb of the help does, in its order; verbs of packages that were read already are last."""
+    from .parsing.aliases import HIDDEN
+
+    verbs = dict.fromkeys([*(verb for group in GROUPS.values() for verb in group), *house().verbs])
+    return {verb: what for verb in verbs if verb not in HIDDEN and (what := house().summaries.get(verb))}
+
+
+def commands_of(verb: str) -> dict[str, Verb]:
+    """Return the commands of a verb by its words, from every module that brings some."""
+    commands: dict[str, Verb] = {}
+    for module in house().verbs[verb]:
+        commands |= importlib.import_module(module).COMMANDS
+    return {name: one for name, one in commands.items() if name.split()[0] == verb}
+
+
 def parser_of(verb: str, words: Sequence[str] = ()) -> tuple[Parser, list[str]]:
     """Return the parser of a verb.
 
@@ -154,7 +189,7 @@ def parser_of(verb: str, words: Sequence[str] = ()) -> tuple[Parser, list[str]]:
     Parser, list of str
         Where one of its verbs is meant if none is named: that one, and all of them; otherwise empty.
     """
-    parser = Parser(prog=f"commsim {verb}", description=sentence(summary_of(verb)))
+    parser = Parser(prog=f"commsim {verb}", description=sentence(house().summaries[verb]))
     commands = commands_of(verb)
     if verb in commands:
         _add(parser, commands[verb])

@@ -19,8 +19,7 @@ def complete() -> None:
         import argcomplete
     except ImportError:
         return
-    from . import parser_of
-    from .verbs import listed_verbs
+    from . import listed_verbs, parser_of
 
     words = os.environ.get("COMP_LINE", "").split()
     verb = words[1] if len(words) > 1 else ""

@@ -14,10 +14,9 @@ from commsim.core.interrupts import HEARD
 from commsim.core.limits import keep_freed_memory
 from commsim.extensions import house
 
-from . import main
+from . import WITHOUT_NUMPY, main
 from .completion import ASKED, complete
 from .progress import end_on_signals, progress_shown
-from .verbs import WITHOUT_NUMPY, summary_of
 
 # New objects between two collections of garbage: importing Numba makes more, and they all stay.
 MAX_NEW_OBJECTS = 50_000
@@ -50,7 +49,7 @@ def run() -> None:
         signal.signal(signal.SIGTERM, unwind)
         end_on_signals()
         verb = sys.argv[1] if len(sys.argv) > 1 else ""
-        if summary_of(verb) and verb not in (*WITHOUT_NUMPY, *house().programs):
+        if house().summaries.get(verb) and verb not in (*WITHOUT_NUMPY, *house().programs):
             _import_numpy(sys.argv[2:])
         if verb in KEEPING:
             keep_freed_memory()

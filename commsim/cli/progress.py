@@ -43,7 +43,7 @@ def _show(verb: str, over: threading.Event) -> None:
     if over.wait(SILENT):  # short commands need none of what is imported below
         return
     from commsim.core.limits import EXPECTED, scheduled
-    from commsim.report.render import show_step, tell
+    from commsim.report.terminal import show_step, tell
 
     ran, waited = scheduled()
     next_told, shown, wait = 0.0, False, 0.0

@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from commsim.cli.flags import Flags, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
+from commsim.cli.flags import TOPOLOGY, CostFlags, Flags, Placing, Sizes, WithJson, flag, repeated, switched
 from commsim.cli.flags.engine import EngineFlags, FlagGroup
 from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.core.errors import InputError

@@ -17,8 +17,7 @@ from commsim.core.units import count_text, format_bandwidth, format_time
 from commsim.extensions import house
 from commsim.report.answer import Answer, Facts, Lines, Table, comments, remarks
 
-from .flags import Flags, Verb, WithJson, flag, switched
-from .flags.costs import TOPOLOGY
+from .flags import TOPOLOGY, Flags, Verb, WithJson, flag, switched
 from .flags.faults import Faults, with_faults
 from .topo_presets import PresetsConfig, presets
 

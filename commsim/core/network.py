@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.names.numbered_names import NumberedNames, PickedNames, wrong_name
-from commsim.core.names.numbered_names import node_names as node_names
-
 from .cost import MessageProtocol
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
 from .remark import Remark
 from .units import MIN_RATE, count_text
-from .value import Value, freeze
+from .value import NumberedNames, PickedNames, Value, freeze, wrong_name
+from .value import node_names as node_names
 
 if TYPE_CHECKING:
     from .curves import Curves
@@ -53,7 +51,7 @@ class Network(Value):
         What it is, with the arguments that made it.
     nodes : sequence of str
         One unique name per node: a tuple, or names that are written out when they are read
-        (:class:`commsim.core.names.numbered_names.NumberedNames`).
+        (:class:`commsim.core.value.NumberedNames`).
     kind : uint8[n_nodes]
         An index of ``KINDS``. A host is a box whose inside does not matter; a machine whose inside does is made of
         GPUs, CPUs (sockets), memories (of a socket), NICs and switches (NVLink or PCIe).

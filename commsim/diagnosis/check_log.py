@@ -29,7 +29,7 @@ from commsim.formats.log_health import LogHealth, unhealthy
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measurement, require_ranks
 from commsim.nccl.error_model import ErrorModel, error_class
-from commsim.prediction.python_values import NetworkLike, network_of
+from commsim.prediction.inputs import NetworkLike, network_of
 from commsim.real.comparison.runs_of_log import least_middle, lost_rows, runs_by_operation, said_of_runs
 
 from .expectation import FALSE_ALARMS, Expectation, ExpectedSize, expect

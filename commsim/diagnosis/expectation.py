@@ -24,9 +24,9 @@ from commsim.nccl.plans.plan_nccl import NcclPlan
 from commsim.prediction.bounds.limited_by import limit_of
 from commsim.prediction.checks import checked, texts
 from commsim.prediction.collective_names import collective_entry, spelled_out, usual_collective
+from commsim.prediction.inputs import NetworkLike, PlacementLike, SizeLike, network_of, size_of
+from commsim.prediction.inputs import sizes_of as bytes_of
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, size_of
-from commsim.prediction.python_values import sizes_of as bytes_of
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import Solution, plan_of, solve
 

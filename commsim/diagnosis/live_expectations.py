@@ -10,7 +10,7 @@ import numpy as np
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.prediction.python_values import NetworkLike, network_of
+from commsim.prediction.inputs import NetworkLike, network_of
 
 from .communicators import Shape
 from .expectation import ExpectedSize, expect

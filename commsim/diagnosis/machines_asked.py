@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.errors import InputError
-from commsim.prediction.python_values import NetworkLike, network_of
+from commsim.prediction.inputs import NetworkLike, network_of
 
 # GPUs of machines that are joined here: with more, one operation takes minutes.
 MOST_GPUS = 16_384

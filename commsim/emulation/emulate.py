@@ -21,9 +21,8 @@ from commsim.core.spec import as_number
 from commsim.core.units import count_text, format_time, parse_size, si_of
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import texts
-from commsim.prediction.inputs import load_placement
+from commsim.prediction.inputs import NetworkLike, load_placement
 from commsim.prediction.options import ScenarioOptions
-from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
 from commsim.prediction.scenario import Scenario
 from commsim.real.library_rules import choice_of

@@ -17,7 +17,7 @@ from commsim.api import predict
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.formats.benchmark_output import nccl_tests_text, osu_text
-from commsim.prediction.python_values import NetworkLike, SizeLike
+from commsim.prediction.inputs import NetworkLike, SizeLike
 
 SIZES = tuple(2**i for i in range(10, 31, 2))
 
@@ -96,7 +96,7 @@ def _results(
     n_ranks: int | None,
 ) -> list[Result]:
     from commsim.prediction.collective_names import usual_collective
-    from commsim.prediction.python_values import network_of, sizes_of
+    from commsim.prediction.inputs import network_of, sizes_of
 
     where = network_of(network)
     spec = collective or usual_collective(where, operation)[0]

@@ -12,6 +12,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.jobs.table_of_jobs import parts_of_solution
+from commsim.pages.html_of_parts import html_of_parts
 from commsim.pages.pictures.network_picture import draw_network
 from commsim.pages.pictures.paint import svg_text
 from commsim.pages.pictures.picture import Picture
@@ -33,7 +34,6 @@ from commsim.ranking.tables_of_questions import (
 )
 from commsim.real.comparison.comparison import Comparison
 from commsim.report.answer import Facts, Part, remarks
-from commsim.report.render import html_of as html_of_parts
 
 # Transfers of a schedule, and nodes of a network, up to which a picture is shown.
 MAX_TRANSFERS, MAX_NODES = 200, 4000

@@ -1,24 +1,65 @@
-"""What people name on a command line, as values: a network, and a placement on it."""
+"""What people and programs name, as values: a network, sizes, packets of messages, a placement, a collective."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Hashable, Mapping
+import numbers
+import operator
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike, fspath
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 
-from commsim.core.cache import Cache
-from commsim.core.errors import InputError, close_names
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import ROCE_HEADER, Framing
+from commsim.core.errors import InputError
 from commsim.core.limits import is_there
-from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
-from commsim.core.placement import PACKED, Placement, is_strategy, place
-from commsim.core.spec import SUFFIXES, derived, is_own_file, read_arguments, split_spec
-from commsim.core.units import count_text
+from commsim.core.placement import PACKED, RANK_ORDERS, Placement, is_strategy, place
+from commsim.core.schedule import Schedule
+from commsim.core.spec import SUFFIXES, OwnFile, is_own_file, read_arguments, split_spec
+from commsim.core.units import count_text, parse_size
 from commsim.extensions import house
-from topologies import TOPOLOGIES, largest
+from topologies import TOPOLOGIES
 
-# Machines on fabrics that were asked for last, of up to 2^18 links each (20 MB).
-NETWORKS: Cache[Network] = Cache(8, lambda network: network.n_links <= 2**18)
+if TYPE_CHECKING:
+    from commsim.prediction.network_builder import NetworkBuilder
+
+# Values of extensions, which the core only passes on: the extensions' modules say what they are.
+Composition: TypeAlias = Any
+Fabric: TypeAlias = Any
+Messages: TypeAlias = Any
+Spraying: TypeAlias = Any
+LARGEST = 2**63  # bytes, as in commsim.core.units.parse_nccl_size
+
+NetworkLike: TypeAlias = Union[str, PathLike[str], Network, "NetworkBuilder"]
+PlacementLike: TypeAlias = str | PathLike[str] | Placement | Sequence[int] | Sequence[str] | NDArray[np.integer]
+SizeLike: TypeAlias = float | str
+CollectiveLike: TypeAlias = str | PathLike[str] | Schedule | Callable[[int], Schedule]
+
+
+def network_of(network: NetworkLike) -> Network:
+    """Return a network, by whatever it was given; a path is the caller's own word, and may be code.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or what was given or built is no network.
+    """
+    if isinstance(network, (str, PathLike)):
+        return load_network(network if isinstance(network, str) else OwnFile(fspath(network)))
+    if isinstance(network, Network):
+        return network
+    from commsim.prediction.network_builder import NetworkBuilder
+
+    if not isinstance(network, NetworkBuilder):
+        raise InputError(
+            "network must be text such as 'star:n_hosts=8', a file, a Network or a NetworkBuilder, got "
+            f"{_short(network)}"
+        )
+    return network.build()
 
 
 def load_network(text: str) -> Network:
@@ -62,46 +103,18 @@ def load_network(text: str) -> Network:
 
                 raw = with_count(name, raw)
             if TOPOLOGIES[name].metadata["holds_machines"]:
-                if joined := _of_preset(name, split_spec(text)[1]):
-                    return _joined(joined)
-                raw = _under_machines(name, raw)
+                from .machines_named import network_of_its_machines
+
+                return network_of_its_machines(name, split_spec(text)[1], raw, load_network)
             return build(**read_arguments(build, raw))
         except InputError:
-            _refuse_of_machines(name, raw)
+            from .machines_named import refuse_of_machines
+
+            refuse_of_machines(name, raw)
             raise
-    from topologies.hosts.load import build_preset, is_machine, is_saved, load_machine, load_saved
-    from topologies.presets import PRESETS, named_so
+    from .machines_named import network_of_machines
 
-    if "@" not in text and is_saved(text):
-        return load_saved(text)
-    if "@" in text:
-        key = _as_registered(text)
-        if key is not None:
-            return NETWORKS.get(key, lambda: _joined(text))
-        return _joined(text)
-    name, raw = split_spec(text)
-    if is_machine(text):
-        several = _several(name, raw)
-        return load_network(derived(text, several)) if several else load_machine(text)
-    if name in PRESETS:
-        return build_preset(name, raw)
-    if is_there(text) or "/" in name:
-        raise InputError(f"{text}: not a file of a network; commsim's end with {', '.join(SUFFIXES)}, and `commsim "
-                         "topo formats` lists those of other tools")  # fmt: skip
-    close = close_names(name, PRESETS) or named_so(name)
-    if name not in TOPOLOGIES and not close_names(name, TOPOLOGIES) and close:
-        raise TOPOLOGIES.unknown(name, close, "commsim topo presets")
-    build = TOPOLOGIES[name].build  # refuses what it does not know
-    return build(**read_arguments(build, raw))
-
-
-def _several(name: str, raw: Mapping[str, str]) -> str:
-    """Write several of a machine on one switch, which limits none of them; empty where no number of them is given."""
-    if "machines" not in raw:
-        return ""
-    others = ",".join(f"{key}={value}" for key, value in raw.items() if key != "machines")
-    machine = f"{name}:{others}" if others else name
-    return machine if raw["machines"] == "1" else f"{machine}@star:machines={raw['machines']}"
+    return network_of_machines(text, load_network)
 
 
 def network_of_another_tool(text: str) -> Network | None:
@@ -118,74 +131,92 @@ def network_of_another_tool(text: str) -> Network | None:
     return found
 
 
-def _as_registered(text: str) -> Hashable:
-    """Return what decides the network of ``MACHINE@FABRIC`` where both are registered; None where one is a file."""
-    from topologies.hosts import HOST_TYPES
-    from topologies.presets import PRESETS
+def size_of(size: SizeLike, name: str = "size") -> float:
+    """Return bytes of a number, or of text such as ``64MiB``.
 
-    words = [word for part in text.split("@") for word in part.replace("=", ":").replace(",", ":").split(":")]
-    machine, fabric = (part.partition(":")[0].strip() for part in text.partition("@")[::2])
-    if fabric not in TOPOLOGIES or "/" in text or any(map(_is_of_file, words)):
+    Raises
+    ------
+    InputError
+        If it is neither, or not a whole number of bytes.
+    """
+    if isinstance(size, bool) or not isinstance(size, (str, numbers.Real)):
+        raise InputError(
+            f"{name} is one number of bytes, or text such as '64MiB', got {_short(size)}; for several, call it for "
+            "each, or cs.solve(cs.scenario_of(...), sizes), which has arrays .time and .busbw, cs.rank or cs.run_sweep"
+        )
+    number: Any = parse_size(size, name) if isinstance(size, str) else size
+    if not (0 <= number < LARGEST and number == int(number)):
+        raise InputError(f"{name} must be a whole number of bytes below 8 EiB, got {_short(size)}")
+    return float(number)
+
+
+def sizes_of(sizes: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[float]:
+    """Return bytes of one size or of several.
+
+    Raises
+    ------
+    InputError
+        If one is no size, or none is given.
+    """
+    several = isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes, Mapping))
+    every: list[Any] = list(cast(Sequence[Any], sizes)) if several else [sizes]
+    if not every:
+        raise InputError(f"{name} must name at least one size, such as '64MiB'")
+    return [size_of(size) for size in every]
+
+
+def framing_of(payload: float | str | None, header: float | str | None) -> Framing | None:
+    """Return how messages are cut into packets; None where neither is given.
+
+    Parameters
+    ----------
+    payload, header : float, bytes, or str, optional
+        Bytes of each packet, as numbers or text such as ``4096B``. The header of a payload alone is that of RoCE.
+
+    Raises
+    ------
+    InputError
+        If one is no size.
+    """
+    if payload is None and header is None:
         return None
-    builder = PRESETS.builder(machine)
-    return (text, largest(), TOPOLOGIES[fabric].build, HOST_TYPES[builder].build) if builder in HOST_TYPES else None
+    header = ROCE_HEADER if header is None else header
+    sizes = [
+        parse_size(value, name) if isinstance(value, str) else value
+        for value, name in ((payload, "payload"), (header, "header"))
+    ]
+    return Framing(*(float("inf") if size is None else float(size) for size in sizes))
 
 
-def _is_of_file(word: str) -> bool:
-    """Whether a word names a file, which is read anew each time, since it may have changed."""
-    suffix = Path(word.strip().removesuffix(".gz")).suffix
-    return suffix in (*SUFFIXES, ".py") or suffix in house().networks or suffix in house().machines
+def placement_of(
+    given: PlacementLike | None, network: Network, n_ranks: int | None
+) -> tuple[str | Placement | None, int | None]:
+    """Return a placement, and the number of ranks where a list says it.
 
+    Raises
+    ------
+    InputError
+        If a node is none of the network's, or the list has another length than there are ranks.
+    """
+    if isinstance(given, str) and given not in RANK_ORDERS and n_ranks is None:
+        from .node_lists import ranks_named
 
-def _joined(text: str) -> Network:
-    """Build ``MACHINE@FABRIC``."""
-    from topologies.hosts.load import load_machine, on_fabric
-    from topologies.machine_count import check_size, fabric_of, own_of_machine, with_count
-
-    machine, fabric = own_of_machine(*text.partition("@")[::2])
-    inside = load_machine(machine)
-    check_size(fabric, machine)
-    name = fabric.partition(":")[0].strip()
-    if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"]:
-        build, raw = TOPOLOGIES[name].build, split_spec(fabric)[1]
-        if "preset" in raw:
-            raise InputError(f"{text} names machines twice: {machine} and {raw['preset']}")
-        raw = _under_machines(name, with_count(name, raw), machine)
-        joined = build(**read_arguments(build, raw, ("preset",)), preset=machine)
-    else:
-        joined = on_fabric(load_network(derived(text, fabric_of(fabric, inside, machine))), inside)
-    return dataclasses.replace(joined, name=derived(text, f"{machine}@{fabric}"))
-
-
-def _under_machines(name: str, raw: Mapping[str, str], machine: str | None = None) -> dict[str, str]:
-    """Return the arguments of a topology that puts machines on itself with the rates that messages reach on these."""
-    from topologies.sold_rates import as_reached
-
-    default = TOPOLOGIES[name].parameters["preset"].default
-    return as_reached(raw, machine or raw.get("preset", default))
-
-
-def _of_preset(name: str, raw: Mapping[str, str]) -> str:
-    """Write ``MACHINE@FABRIC`` for a fabric of machines that is given parameters of these; empty where it is not."""
-    from topologies.machine_count import own_of_machine
-
-    machine = raw.get("preset", str(TOPOLOGIES[name].parameters["preset"].default))
-    fabric = f"{name}:{','.join(f'{key}={value}' for key, value in raw.items() if key != 'preset')}"
-    given, rest = own_of_machine(machine, fabric)
-    return "" if given == machine else f"{given}@{rest}"
-
-
-def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
-    """Refuse a parameter that machines have and a topology has not, with the words that give it to the machines."""
-    for key in (key for key in raw if key not in (*TOPOLOGIES[name].parameters, "machines")):
-        from topologies.hosts import HOST_TYPES
-
-        hosts = [host for host in HOST_TYPES if key in HOST_TYPES[host].parameters]
-        if not hosts and key not in FACTS:
-            continue
-        text = f"{key}={raw[key]}"
-        how = f"{(hosts or ['nvswitch_host'])[0]}:n_gpus=1,{text}@{name}:..."
-        raise InputError(f"{name} has no parameter {key!r}; machines have it: {how}")
+        named = ranks_named(given, network)
+        return given, None if named is None else len(named)
+    if given is None or isinstance(given, (str, Placement)):
+        return given, n_ranks
+    if isinstance(given, PathLike):
+        return OwnFile(fspath(given)), n_ranks
+    if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InputError(
+            f"placement must be text such as 'packed', a file, a Placement or a node for each rank, got {_short(given)}"
+        )
+    nodes = [_node(node, network) for node in given]
+    if n_ranks is not None and len(nodes) != n_ranks:
+        raise InputError(f"placement must name a node for each of n_ranks={n_ranks}, got {len(nodes)} nodes")
+    placement = Placement(np.array(nodes, np.int32))
+    placement.check(network, len(nodes))
+    return placement, len(nodes)
 
 
 def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:
@@ -261,3 +292,49 @@ def placement_of_ranks(
     if not 1 <= p <= most:
         raise InputError(f"ranks must be 1..{most}, since {network.name} has {count_text(most, 'host')}; got {p}")
     return load_placement(placement or PACKED, network, p, seed)
+
+
+def collective_of(collective: CollectiveLike, n_ranks: int) -> str | Schedule:
+    """Return a collective that :func:`commsim.prediction.prepare` takes; a function's schedule is built and proved.
+
+    Raises
+    ------
+    InputError
+        If a function makes no schedule, or one that does not do what it promises.
+    """
+    if isinstance(collective, (str, Schedule)):
+        return collective
+    if isinstance(collective, PathLike):
+        return OwnFile(fspath(collective))
+    if not callable(collective):
+        raise InputError(
+            "collective must be text such as 'ring_all_reduce', a file, a Schedule or a function from a number of "
+            f"ranks to one, got {_short(collective)}"
+        )
+    schedule = collective(n_ranks)
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"{_name(collective)}({n_ranks}) must return a Schedule, got {type(schedule).__name__}")
+    from commsim.core.checking.check_compact import check_builder  # numba's kernels, for own functions only
+
+    check_builder(collective, n_ranks)
+    return schedule
+
+
+def _node(node: int | str | np.integer, network: Network) -> int:
+    if not isinstance(node, str):
+        try:
+            return operator.index(node)
+        except TypeError:
+            raise InputError(f"placement must name nodes, by number or by name, got {_short(node)}") from None
+    if node not in network.nodes:
+        raise InputError(f"placement: {network.name} has no node {node!r}; its first is {network.nodes[0]!r}")
+    return network.nodes.index(node)
+
+
+def _short(value: object) -> str:
+    """Describe what was given, in part if it is long."""
+    return reprlib.repr(value)
+
+
+def _name(function: Callable[..., object]) -> str:
+    return getattr(function, "__name__", "the function")

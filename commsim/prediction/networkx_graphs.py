@@ -8,7 +8,7 @@ from commsim.core.errors import wrong_kind
 from commsim.core.extras import of_extra
 from commsim.core.files.network_file import node_link_of, read_node_link
 from commsim.core.network import Network
-from commsim.prediction.python_values import NetworkLike, network_of
+from commsim.prediction.inputs import NetworkLike, network_of
 
 # Number of a link: networkx keeps edges by their first node, and the order of links is part of a network.
 ORDER = "order"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
-    from commsim.prediction.python_values import Composition, Fabric, Messages, PlacementLike, Spraying
+    from commsim.prediction.inputs import Composition, Fabric, Messages, PlacementLike, Spraying
     from commsim.prediction.work_plan import Work
 
 Quantity = float | str | None

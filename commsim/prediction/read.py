@@ -18,9 +18,9 @@ from commsim.extensions import house
 from commsim.prediction.build import CollectiveWork
 from commsim.prediction.checks import check_names, checked_all
 from commsim.prediction.collective_names import require_operation, spelled_out, usual_collective
+from commsim.prediction.inputs import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
+from commsim.prediction.inputs import network_of as loaded
 from commsim.prediction.options import COSTS, Quantity, ScenarioOptions, WorkOptions, takes
-from commsim.prediction.python_values import CollectiveLike, NetworkLike, collective_of, framing_of, placement_of
-from commsim.prediction.python_values import network_of as loaded
 from commsim.prediction.scenario import AUTO, Scenario, Wish, engine_of
 from commsim.prediction.work_plan import Work
 from commsim.routing.routing import is_hashed
@@ -182,8 +182,9 @@ def scenario_of(
     >>> [round(r.time * 1e6, 2) for r in cs.solve(asked, ["1MiB", "2MiB"]).results]
     [137.83, 263.66]
     """
-    check_names(options, ScenarioOptions)
-    options = cast(ScenarioOptions, checked_all(options))
+    if options:
+        check_names(options, ScenarioOptions)
+        options = cast(ScenarioOptions, checked_all(options))
     seed, operation, work = options.get("seed"), options.get("operation"), _work_of(options)
     fail, scale, routing = options.get("fail", ()), options.get("scale", ()), options.get("routing")
     whole = loaded(network)

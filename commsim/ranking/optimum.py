@@ -8,8 +8,8 @@ from typing import Unpack
 from commsim.api import scenario_of
 from commsim.core.units import parse_time, si_of
 from commsim.prediction.checks import check_names, checked, checked_all
+from commsim.prediction.inputs import NetworkLike, PlacementLike, SizeLike, network_of, sizes_of
 from commsim.prediction.options import CostOptions, RankedOptions, takes
-from commsim.prediction.python_values import NetworkLike, PlacementLike, SizeLike, network_of, sizes_of
 from commsim.prediction.read import changed_network as with_options
 from commsim.prediction.scenario import ENGINES
 from commsim.ranking.rank_algorithms import Ranking

@@ -1,4 +1,4 @@
-"""Text for a terminal: tables as wide as it is, facts, and a bar of progress."""
+"""Text for a terminal: tables as wide as it is, facts, and what is shown at once: lines, and a bar of progress."""
 
 from __future__ import annotations
 
@@ -292,6 +292,24 @@ def print_facts(facts: Mapping[str, str]) -> None:
         print(f"{name.ljust(indent)}{text}")
 
 
+def tell(text: str) -> None:
+    """Show a line at once, on standard error: progress, or what cannot wait for the answer."""
+    show_step()  # what stands on the line of progress goes
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def announce(text: str) -> None:
+    """Show a remark at once, on standard output: what a server says before it serves."""
+    EXPECTED.is_shown = True
+    print(f"# {printable(text)}", flush=True)
+
+
+def show_step(text: str = "") -> None:
+    """Show on one line of a terminal, on standard error, what is under way; without a text, clear the line."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{f'# {printable(text)}' if text else ''}", end="", file=sys.stderr, flush=True)
+
+
 def progress(items: Sequence[T], what: str) -> Iterator[T]:
     """Go through `items`; if there are several, with a bar on a terminal, and elsewhere with a line now and then."""
     if len(items) < 2:
@@ -307,6 +325,6 @@ def progress(items: Sequence[T], what: str) -> Iterator[T]:
     from rich.progress import track
 
     EXPECTED.is_shown = True
-    print("\r\033[K", end="", file=sys.stderr, flush=True)  # a line that said that it takes long
+    show_step()  # a line that said that it takes long goes
     yield from track(items, description=what, console=Console(stderr=True), transient=True)
     EXPECTED.is_shown = False  # what follows may take long, too

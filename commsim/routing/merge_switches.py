@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.names.numbered_names import picked_names
 from commsim.core.network import Network
 from commsim.core.network_queries import fabric_switches
+from commsim.core.value import picked_names
 
 from .link_rows import MANY, mixed
 

@@ -65,7 +65,7 @@ def step_row(
     CommsimError
         If the point cannot be computed.
     """
-    from commsim.prediction.python_values import network_of
+    from commsim.prediction.inputs import network_of
     from commsim.training.gpus import gpu
     from commsim.training.steps.ask import check_machines, network_for, setting_of, traffic_on
     from commsim.training.steps.predicted_step import predict_step

@@ -42,8 +42,7 @@ def write(docs: Path) -> None:
 
 def verbs() -> str:
     """Return what every verb's ``--help`` prints."""
-    from commsim.cli import parser_of
-    from commsim.cli.verbs import listed_verbs
+    from commsim.cli import listed_verbs, parser_of
 
     parts = ["# Commands\n\nWhat `commsim VERB --help` prints, for all verbs.\n"]
     for verb in listed_verbs():

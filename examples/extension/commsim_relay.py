@@ -9,8 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import Verb, WithJson, flag
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import TOPOLOGY, Verb, WithJson, flag
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.units import parse_size

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from benchmarks.house import schemas
+from commsim.cli import commands_of, listed_verbs
 from commsim.cli import schema as verb
-from commsim.cli.verbs import commands_of, listed_verbs
 
 EXAMPLES = schemas.description()["examples"]
 # These measure: they need mpirun, a testbed, a live switch or torch, or compile for minutes.

@@ -4,8 +4,7 @@ import argparse
 
 import pytest
 
-from commsim.cli import main, parser_of
-from commsim.cli.verbs import listed_verbs
+from commsim.cli import listed_verbs, main, parser_of
 
 # Networks whose hash of routes is not drawn, and why.
 WITHOUT_HASHES = {

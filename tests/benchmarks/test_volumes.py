@@ -21,7 +21,7 @@ from benchmarks.volumes.relations import RELATIONS
 from benchmarks.volumes.tallies import Tally
 from benchmarks.volumes.trials import in_processes
 from benchmarks.volumes.verb_relations import compared, drawn_template, written
-from commsim.cli.verbs import commands_of, listed_verbs
+from commsim.cli import commands_of, listed_verbs
 from commsim.core.compiling import beside
 from commsim.core.compiling.beside import COMMAND
 

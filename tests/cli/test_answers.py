@@ -7,8 +7,8 @@ import pytest
 
 import commsim.cli
 from commsim.core.remark import Remark
-from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
-from commsim.report.render import announce, html_of, show, show_step, tree_of
+from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks, show, tree_of
+from commsim.report.terminal import announce, show_step
 
 PACKAGE = Path(commsim.cli.__file__).parents[1]
 FUNCTIONS = {
@@ -93,10 +93,3 @@ def test_rows_may_have_another_name_or_none_in_the_json_and_be_others_in_the_csv
 def test_an_answer_without_rows_writes_no_json(tmp_path):
     show(Answer([Lines(["x"])]), {}, json=str(tmp_path / "x.json"))
     assert not (tmp_path / "x.json").exists()
-
-
-def test_html_escapes_what_it_shows():
-    page = html_of(ANSWER.parts)
-    assert "<td>&lt;5</td>" in page
-    assert "<caption>a title</caption>" in page
-    assert page.count("assumed") == 1

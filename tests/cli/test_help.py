@@ -7,10 +7,9 @@ import shutil
 import pytest
 from help_examples import OF_A_SHELL, ROOT, in_process, in_shell, verbs
 
-from commsim.cli import parser_of
+from commsim.cli import listed_verbs, parser_of
 from commsim.cli.parsing.aliases import HIDDEN, RENAMED, in_new_words
 from commsim.cli.parsing.examples import examples_of
-from commsim.cli.verbs import listed_verbs
 
 FEWEST = 5
 

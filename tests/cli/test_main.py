@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import commsim as cs
-from commsim.cli import main, parser_of
-from commsim.cli.verbs import FIRST, GROUPS, listed_verbs
+from commsim.cli import FIRST, GROUPS, listed_verbs, main, parser_of
 
 
 def test_help_lists_every_verb_without_importing_what_is_slow():

@@ -54,7 +54,7 @@ def test_a_thread_that_an_interrupted_import_blocks_holds_up_no_end(monkeypatch)
 def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(progress, "SILENT", 0.001)
     told = progress.threading.Event()
-    monkeypatch.setattr("commsim.report.render.tell", lambda text: (print(text, file=sys.stderr), told.set()))
+    monkeypatch.setattr("commsim.report.terminal.tell", lambda text: (print(text, file=sys.stderr), told.set()))
     with progress.progress_shown("switch"):
         expect(1500.0, "simulating 1e+10 packets", "less")
         assert told.wait(30)
@@ -68,7 +68,7 @@ def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(mon
     monkeypatch.setattr(progress, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
     told = progress.threading.Event()
     texts = []
-    monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
+    monkeypatch.setattr("commsim.report.terminal.tell", lambda text: (texts.append(text), told.set()))
     with progress.progress_shown("place"):
         assert told.wait(30)
     assert texts[0].startswith("commsim place: ")
@@ -79,7 +79,7 @@ def test_progress_keeps_the_clock_of_the_machine_when_a_program_is_given_another
     """`commsim emulate` replaces time.monotonic, and was under way for 56.9 years."""
     monkeypatch.setattr(progress, "SILENT", 0.001)
     told, texts = progress.threading.Event(), []
-    monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
+    monkeypatch.setattr("commsim.report.terminal.tell", lambda text: (texts.append(text), told.set()))
     with progress.progress_shown("emulate"):
         monkeypatch.setattr(time, "monotonic", lambda: 1.8e9)
         expect(1500.0, "emulating", "less")
@@ -185,7 +185,7 @@ def test_without_a_terminal_each_part_is_named_for_the_line_of_progress(monkeypa
 def test_a_help_that_comes_late_stands_on_a_line_of_its_own(monkeypatch, capsys):
     """The line of progress stayed in front: `# commsim bound: 2.2 s so far; Ctrl-C ends itusage: ...`."""
     from commsim.cli import main
-    from commsim.report.render import show_step
+    from commsim.report.terminal import show_step
 
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     show_step("commsim bound: 2.2 s so far")
@@ -213,7 +213,7 @@ def test_while_kernels_are_compiled_the_line_says_so_and_no_estimate_is_too_shor
     monkeypatch.setattr(notices, "_open", {"kernel"})
     monkeypatch.setattr(progress, "SILENT", 0.001)
     told, texts = progress.threading.Event(), []
-    monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
+    monkeypatch.setattr("commsim.report.terminal.tell", lambda text: (texts.append(text), told.set()))
     with progress.progress_shown("run"):
         expect(1500.0, "simulating", "less")
         assert told.wait(30)

@@ -5,7 +5,7 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.diagnosis.gpus_of_log import require_gpus
-from commsim.prediction.python_values import network_of
+from commsim.prediction.inputs import network_of
 
 
 def named(path, gpu, machine="hgx-h100"):

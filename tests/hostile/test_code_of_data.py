@@ -369,7 +369,7 @@ def test_code_is_executed_and_allowed_in_few_places():
     made = {path for package in packages for path in calls_in(package, {"OwnFile"})}
     assert made == {
         "commsim/core/spec.py", "commsim/core/files/own_files.py",  # of what is one, or with a list of files
-        "commsim/cli/flags/__init__.py", "commsim/prediction/python_values.py",  # what flags say, and paths of callers
+        "commsim/cli/flags/__init__.py", "commsim/prediction/inputs.py",  # what flags say, and paths of callers
     }  # fmt: skip
     with pytest.raises(InputError, match="cannot execute"), contextlib.redirect_stdout(io.StringIO()):
         own_entry(commsim.COLLECTIVES, f"{Path(__file__).with_name('own.py')}:x")

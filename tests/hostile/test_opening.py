@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commsim.cli import main, parser_of
-from commsim.cli.verbs import listed_verbs
+from commsim.cli import listed_verbs, main, parser_of
 
 ROOT = Path(__file__).parents[2]
 # These open files of the system, of the package or of a run of their own, whose names no user gives.

@@ -12,7 +12,8 @@ from commsim.engine.ways import carriers, closed_form_way
 from commsim.engine.ways.proof_cache import PROOFS, TIMES
 from commsim.nccl import call_costs, choice, tuning_table
 from commsim.nccl.plans.plan_nccl import PLANS
-from commsim.prediction.inputs import NETWORKS, load_network
+from commsim.prediction.inputs import load_network
+from commsim.prediction.machines_named import NETWORKS
 from topologies import at_most
 
 # All that is kept between questions.

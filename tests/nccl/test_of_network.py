@@ -14,7 +14,7 @@ from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import solve
-from commsim.report.render import largest
+from commsim.report.answer import largest
 
 
 def derive(text, n_ranks=None, **given):

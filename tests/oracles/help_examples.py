@@ -12,8 +12,8 @@ from pathlib import Path
 from ports import free_ports
 
 import commsim
+from commsim.cli import listed_verbs
 from commsim.cli.parsing.examples import examples_of
-from commsim.cli.verbs import listed_verbs
 
 ROOT = Path(commsim.__file__).parent.parent
 # Examples that compile all kernels, measure for a minute, or make namespaces as root.

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.remark import Remark, distinct
-from commsim.report.render import FAULT, MOST_SHOWN, _print_largest, largest
+from commsim.report.answer import FAULT, MOST_SHOWN, _print_largest, largest
 
 EFFECTS = st.none() | st.floats(-5, 5)
 REMARKS = st.builds(Remark, st.sampled_from("ab"), st.text("xyz ;", max_size=250), EFFECTS, st.booleans(), st.text("d"))

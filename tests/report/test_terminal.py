@@ -94,8 +94,7 @@ def test_a_name_is_broken_at_its_commas(shown):
 
 def test_of_many_remarks_those_with_room_on_three_lines_are_shown_below_the_table_and_all_if_verbose(monkeypatch):
     from commsim.core.remark import Remark
-    from commsim.report.answer import Answer, Lines, Table, comments, remarks
-    from commsim.report.render import show
+    from commsim.report.answer import Answer, Lines, Table, comments, remarks, show
 
     said = [Remark("effect", f"{k} per cent", k / 100) for k in range(40)]
     rest = [Table(["a"], [["1"]]), Lines(["done"]), *comments(["written"])]
@@ -200,8 +199,7 @@ def test_a_title_that_is_too_long_loses_parameters_and_never_half_a_word(shown):
 
 
 def test_the_mean_of_one_row_is_shown_with_v_only(monkeypatch):
-    from commsim.report.answer import Answer, Lines
-    from commsim.report.render import show
+    from commsim.report.answer import Answer, Lines, show
 
     def printed(verbose, stream):
         monkeypatch.setattr("sys.stdout", stream)

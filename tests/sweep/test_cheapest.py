@@ -8,8 +8,7 @@ import pytest
 
 from commsim import predict
 from commsim.core.errors import InputError
-from commsim.report.answer import Answer
-from commsim.report.render import show
+from commsim.report.answer import Answer, show
 from commsim.sweep.cheapest import Offer, cheapest_topologies, rank_offers, read_bills
 from commsim.sweep.cli.cheapest import _about_spare, _parts_of_offers
 from commsim.sweep.config import read_config

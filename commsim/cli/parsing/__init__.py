@@ -69,9 +69,9 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print a help or a version, in place of a line of progress, which needs what is looked up here."""
-        if (render := sys.modules.get("commsim.report.render")) is not None:
-            render.EXPECTED.is_shown = True
-            render.show_step()
+        if (terminal := sys.modules.get("commsim.report.terminal")) is not None:
+            terminal.EXPECTED.is_shown = True
+            terminal.show_step()
         super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
@@ -220,7 +220,7 @@ class Parser(argparse.ArgumentParser):
 def print_error(message: str) -> None:
     """Print one line on standard error; of the ranks that a launcher started, only the first does."""
     from commsim.core.compiling.notices import is_first_rank
-    from commsim.report.render import tell
+    from commsim.report.terminal import tell
 
     if is_first_rank():
         message = shorten_quotes(message)

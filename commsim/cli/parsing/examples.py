@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from commsim.extensions import house
+
 # Those of the program; a verb's are in ``EXAMPLES`` of the module that has its commands.
 FIRST = """
         commsim expect dgx-h100 --machines 2
@@ -22,10 +24,8 @@ def examples_of(prog: str) -> list[str]:
     prog : str
         Command as in its usage, such as ``commsim run`` or ``commsim topo show``.
     """
-    from commsim.cli.verbs import modules_of
-
     verb, _, inner = prog.removeprefix("commsim").strip().partition(" ")
-    modules = (importlib.import_module(name) for name in (modules_of(verb) if verb else ()))
+    modules = (importlib.import_module(name) for name in (house().modules_of(verb) if verb else ()))
     texts = [getattr(module, "EXAMPLES", {}).get(verb, "") for module in modules] if verb else [FIRST]
     lines = [" ".join(line.split()) for text in texts for line in text.strip().splitlines()]
     return [line for line in lines if f"commsim {verb} {inner}" in line] if inner else lines

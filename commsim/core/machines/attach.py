@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import SPREADING, net_of, read_hardware
-from commsim.core.names.numbered_names import NumberedNames
 from commsim.core.network import HOST, KINDS, NIC, Network
+from commsim.core.value import NumberedNames
 
 # What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
 FABRIC_FACTOR = 4

@@ -6,8 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from commsim.cli.flags import DefaultOf, Flags, Verb, flag, percent, repeated
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import TOPOLOGY, DefaultOf, Flags, Verb, flag, percent, repeated
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.files.whole_files import check_writable, replacing

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, percent, repeated, switched
-from commsim.cli.flags.costs import TOPOLOGY, Placing, Sizes
+from commsim.cli.flags import TOPOLOGY, DefaultOf, Placing, Sizes, Verb, WithJson, flag, percent, repeated, switched
 from commsim.cli.flags.faults import HASHES, Faults
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS

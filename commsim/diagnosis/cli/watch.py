@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from commsim.cli.flags import Verb, WithJson, flag
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import TOPOLOGY, Verb, WithJson, flag
 from commsim.core.errors import InputError
 from commsim.core.units import count_text, format_size, parse_time, share
 from commsim.report.answer import Answer, Part, Table, comments
@@ -114,7 +113,7 @@ def _follow(config: WatchConfig, job: WatchedJob) -> None:
     """Serve the page until the end; the files are looked at in between."""
     from commsim.diagnosis.prometheus_page import LOOPBACK, PAGE, prometheus_text, serve_page
     from commsim.live.cli.serve import port_number
-    from commsim.report.render import announce
+    from commsim.report.terminal import announce
 
     wait = _time(config.interval, "--interval")
     left = float("inf") if config.during is None else _time(config.during, "--during")

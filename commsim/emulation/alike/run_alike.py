@@ -12,9 +12,8 @@ from commsim.core.network import Network
 from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import Remark, as_remarks
 from commsim.emulation.torch_ranks.inductor_folder import no_empty_folder
-from commsim.prediction.inputs import load_placement
+from commsim.prediction.inputs import NetworkLike, load_placement
 from commsim.prediction.options import ScenarioOptions
-from commsim.prediction.python_values import NetworkLike
 from commsim.prediction.read import scenario_of
 from commsim.real.library_rules import choice_of
 from commsim.real.torch_backend import load_torch

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, repeated
-from commsim.cli.flags.costs import TOPOLOGY, CostFlags
+from commsim.cli.flags import TOPOLOGY, CostFlags, DefaultOf, Verb, WithJson, flag, repeated
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
@@ -15,7 +14,7 @@ from commsim.core.network import ROUTINGS
 from commsim.core.units import format_size, format_time, parse_size
 from commsim.prediction.options import COSTS
 from commsim.report.answer import Answer, Facts, Part, Table, comments, remarks
-from commsim.report.render import show_step
+from commsim.report.terminal import show_step
 
 if TYPE_CHECKING:
     from commsim.emulation.emulate import Emulation

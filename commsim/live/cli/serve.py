@@ -12,7 +12,7 @@ from commsim.core.errors import BackendError, InputError
 from commsim.core.spec import is_whole
 from commsim.core.units import parse_time, share, write_time
 from commsim.report.answer import Answer, Facts
-from commsim.report.render import announce, tell
+from commsim.report.terminal import announce, tell
 
 from .secret import WithSecret
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from collectives.nccl.call import NEWEST, OLDEST
-from commsim.cli.flags import DefaultOf, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import TOPOLOGY, Placing
+from commsim.cli.flags import TOPOLOGY, DefaultOf, Placing, WithJson, flag, repeated, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.nccl.nccl_setting import GENERATIONS

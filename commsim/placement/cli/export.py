@@ -112,7 +112,7 @@ def _placement_text(config: PlaceExportConfig, cluster: Cluster, tree: SwitchTre
     from commsim.placement.schedulers.kueue_jobs import Wanted, write_kueue_jobs
     from commsim.placement.schedulers.pods import write_pods
     from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options
-    from commsim.report.render import tell
+    from commsim.report.terminal import tell
 
     placed, starts = _placement_and_starts(config, config.placements or "", cluster)
     known = set(tree.nodes)

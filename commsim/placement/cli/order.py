@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commsim.cli.flags import WithJson, flag
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import TOPOLOGY, WithJson, flag
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.limits import is_there

@@ -11,7 +11,7 @@ from commsim.core.extras import needs
 from commsim.core.units import count_text, parse_size, parse_time, write_size, write_time
 from commsim.live.cli.serve import port_number
 from commsim.report.answer import Answer
-from commsim.report.render import announce
+from commsim.report.terminal import announce
 
 if TYPE_CHECKING:
     from commsim.placement.service.kube_api import KubeApi

@@ -6,8 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, switched
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import TOPOLOGY, DefaultOf, Verb, WithJson, flag, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS

@@ -6,8 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
+from commsim.cli.flags import TOPOLOGY, CostFlags, DefaultOf, Placing, Sizes, Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.limits import check_room_for_libraries
 from commsim.core.operations import OPERATIONS, no_bytes, operation

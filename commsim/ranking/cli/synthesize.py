@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import DefaultOf, Verb, WithJson, flag, switched
-from commsim.cli.flags.costs import TOPOLOGY, CostFlags, Placing, Sizes
+from commsim.cli.flags import TOPOLOGY, CostFlags, DefaultOf, Placing, Sizes, Verb, WithJson, flag, switched
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED, check_room_for_libraries

@@ -21,8 +21,8 @@ from commsim.prediction.bounds.crossings import Cut
 from commsim.prediction.bounds.cuts import UsableLinks, partition_cuts, usable
 from commsim.prediction.bounds.demand import Demand, demand_of
 from commsim.prediction.bounds.floor import uses_more_than_ranks
+from commsim.prediction.inputs import SizeLike, size_of
 from commsim.prediction.plans.dense import Plan
-from commsim.prediction.python_values import SizeLike, size_of
 
 from .latency import latency_bounds, nearest_ranks
 from .min_cut import MAX_LINKS, min_cuts

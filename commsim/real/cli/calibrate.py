@@ -16,7 +16,7 @@ from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import microseconds
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Table, comments, remarks
-from commsim.report.render import tell
+from commsim.report.terminal import tell
 
 if TYPE_CHECKING:
     from commsim.core.curves import Curves

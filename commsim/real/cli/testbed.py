@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from commsim.cli.flags import DefaultOf, Flags, Verb, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import Sizes
+from commsim.cli.flags import DefaultOf, Flags, Sizes, Verb, WithJson, flag, repeated, switched
 from commsim.cli.flags.faults import FaultsInTime
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, microseconds, parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Lines, Table
-from commsim.report.render import tell
+from commsim.report.terminal import tell
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from commsim.cli.flags import Verb, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import Sizes
+from commsim.cli.flags import Sizes, Verb, WithJson, flag, repeated, switched
 from commsim.core.errors import InputError
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, microseconds
 from commsim.real.connect import reported_once, session
-from commsim.report.answer import Answer, Part, Table, comments, remarks
-from commsim.report.render import keep
+from commsim.report.answer import Answer, Part, Table, comments, keep, remarks
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.remark import as_remarks
 from commsim.core.units import count_text, format_size, format_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
-from commsim.report.render import tell
+from commsim.report.terminal import tell
 
 from . import cheapest
 from .cheapest import Code

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from commsim.cli.flags import DefaultOf, WithJson, flag, repeated, switched
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import TOPOLOGY, DefaultOf, WithJson, flag, repeated, switched
 from commsim.core.units import share, write_bandwidth, write_time
 
 # What is asked where nothing else is said; also of ``switch budget``.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from commsim.cli.flags import DefaultOf, Flags, Verb, WithJson, flag
-from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
+from commsim.cli.flags import OVERHEAD, TOPOLOGY, DefaultOf, Flags, Verb, WithJson, flag
 from commsim.cli.flags.faults import Faults, FaultsInTime, Hashes
 from commsim.cli.run import resolved_network
 from commsim.cli.run_flags import read_flags

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import flag, switched
-from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags import TOPOLOGY, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_nccl_size
 from commsim.report.answer import Answer, Table, remarks

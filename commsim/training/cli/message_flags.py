@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import DefaultOf, WithJson, flag
-from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
+from commsim.cli.flags import OVERHEAD, TOPOLOGY, DefaultOf, WithJson, flag
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.errors import InputError
 from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
+from commsim.prediction.inputs import framing_of
 from commsim.prediction.options import COSTS
-from commsim.prediction.python_values import framing_of
 
 if TYPE_CHECKING:
     from commsim.training.exchanges import ExchangesOnLinks

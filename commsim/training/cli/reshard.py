@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commsim.cli.flags import DefaultOf, WithJson, flag
-from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
+from commsim.cli.flags import OVERHEAD, TOPOLOGY, DefaultOf, WithJson, flag
 from commsim.cli.flags.faults import Hashes
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_bandwidth, parse_nccl_size

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.cli.flags import DefaultOf, WithJson, flag, switched
-from commsim.cli.flags.costs import OVERHEAD, TOPOLOGY
+from commsim.cli.flags import OVERHEAD, TOPOLOGY, DefaultOf, WithJson, flag, switched
 from commsim.cli.flags.faults import Faults, Hashes
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_time

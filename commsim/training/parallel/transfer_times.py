@@ -11,8 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import PACKED, Placement
 from commsim.core.remark import Remark
-from commsim.prediction.inputs import load_placement
-from commsim.prediction.python_values import NetworkLike, network_of
+from commsim.prediction.inputs import NetworkLike, load_placement, network_of
 from commsim.prediction.read import changed_network, scenario_of
 from commsim.prediction.solve import solve
 

@@ -12,8 +12,7 @@ from commsim.core.network import Network
 from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.prediction.checks import checked_all, texts
-from commsim.prediction.inputs import load_placement
-from commsim.prediction.python_values import NetworkLike, network_of
+from commsim.prediction.inputs import NetworkLike, load_placement, network_of
 from commsim.prediction.read import changed_network
 from commsim.prediction.scenario import ENGINES
 from commsim.training.gpus import Gpu

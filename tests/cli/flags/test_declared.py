@@ -11,9 +11,8 @@ from typing import ClassVar
 import pytest
 
 import commsim
-from commsim.cli import parser_of
+from commsim.cli import listed_verbs, parser_of
 from commsim.cli.flags import Flags, WithJson, flag, repeated, switched
-from commsim.cli.verbs import listed_verbs
 
 PACKAGE = Path(commsim.__file__).parent
 READERS = {"from_args", "add_arguments"}

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import commsim
-from commsim.cli import parser_of
+from commsim.cli import listed_verbs, parser_of
 from commsim.cli.flags import DefaultOf, Flags, flag
-from commsim.cli.verbs import listed_verbs
 from commsim.core.units import parse_bandwidth, parse_size, parse_time, share, write_time
 
 ROOT = Path(commsim.__file__).parents[1]

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commsim.core import value
 from commsim.core.errors import InputError
-from commsim.core.names import numbered_names
-from commsim.core.names.numbered_names import NumberedNames, picked_names
 from commsim.core.network import Network, kinds, node_names
+from commsim.core.value import NumberedNames, picked_names
 from topologies.rail_optimized import rail_optimized
 
 PREFIXES = st.sampled_from(["h", "m", "leaf", "plane1_leaf", "", "m1."])
@@ -70,7 +70,7 @@ def test_few_are_read_without_writing_out_the_others():
 
 def test_a_large_network_has_the_names_of_a_small_one(monkeypatch):
     small = rail_optimized(4, hosts_per_group=2)
-    monkeypatch.setattr(numbered_names, "MANY_NAMES", 0)
+    monkeypatch.setattr(value, "MANY_NAMES", 0)
     large = rail_optimized(4, hosts_per_group=2)
     assert isinstance(large.nodes, NumberedNames)
     assert isinstance(small.nodes, tuple)
