@@ -1,5 +1,5 @@
 # make setup   a virtual environment in .venv with everything, on a fresh machine
-# make run     real gradients: predicted on a 64-rank network, then really reduced by 4 processes
+# make run     real gradients: predicted on a 64-rank network, then really reduced by 2 to 4 processes
 # make test   lint, types, layers, the site, and all kinds of tests
 # make test-core   tests of the core by themselves, without lint; and that it works without each extension
 # make test-all   the same with all tests: what it adds is in CONTRIBUTING.md

@@ -6,7 +6,7 @@ mpirun -n 4 python -m benchmarks.real_gradients.gradient_ranks mpi gradients.npz
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,18 @@ from commsim.real.calibrate import Calibration
 from commsim.real.comparison.under_mpirun import predictor
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import Execution, require_ranks
-from commsim.real.measure import WARMUP, timed
+from commsim.real.measure import timed
+from commsim.real.steps import REPEATS, SIZES, WARMUP, WORKING_SETS, TimedStep, start_sets, usual_steps
 from commsim.real.transport import RankTransport
 from commsim.real.validate import oversubscribed
 from commsim.report.terminal import print_table
 from tests.oracles.numeric_run import run_reference
 
-COLUMNS = ["all-reduce", "fastest(us)", "median", "p95", "predicted(us)", "error", "sums"]
-# Steps and gradients are timed in turn, so that what else runs on the cores disturbs both alike; the fastest times of
-# both are those that nothing disturbed. A step is over in microseconds, and some of its times are undisturbed on busy
-# cores too. A sum takes milliseconds and needs more chances.
-ROUNDS, EACH = 4, 50
+COLUMNS = ["all-reduce", "median(us)", "fastest", "p95", "predicted(us)", "error", "sums"]
+# Steps and sums are timed in turn, as often and after as many runs that are not timed, and medians are compared: what
+# else runs on the cores disturbs both alike. Fastest times are extremes: with gloo, whose two threads for each rank
+# share the cores, the fastest of 200 sums took half of the median, and the fastest of 12 steps far more.
+ROUNDS = 45
 
 
 def main(backend: str, path: str) -> int:
@@ -76,13 +77,45 @@ def _in_turn(
     transport: RankTransport, execution: Execution, native: Any, gradient: NDArray[np.float32]
 ) -> tuple[Calibration, NDArray[np.float64], NDArray[np.float64]]:
     """Time single steps, our schedule and the library's own in turn; return the steps, and both times, s."""
-    calibration = Calibration(transport, float(gradient.nbytes), fastest=True)
+    calibration = Calibration(transport, steps_of_ring(transport.size, gradient.nbytes), paired=True)
     ours, theirs = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
     for _ in range(ROUNDS):
         calibration.run_pass()
-        ours.append(timed(transport, execution.run, lambda: execution.load(gradient), WARMUP, EACH))
-        theirs.append(timed(transport, native.run, native.reset, WARMUP, EACH))
+        ours.append(timed(transport, execution.run, lambda: execution.load(gradient), WARMUP, REPEATS))
+        theirs.append(timed(transport, native.run, native.reset, WARMUP, REPEATS))
     return calibration, np.concatenate(ours), np.concatenate(theirs)
+
+
+def steps_of_ring(n_ranks: int, n_bytes: float) -> list[TimedStep]:
+    """List the usual steps that a ring all-reduce is predicted from: its kinds of hops, of the two sizes next to its.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Ranks, which all send and receive at once, and wait for what they send on.
+    n_bytes : float, bytes
+        Memory of each rank.
+    """
+    message = n_bytes / n_ranks
+    chains = [("reduce",), ("reduce", "copy"), *([("reduce", "reduce")] if n_ranks > 2 else [])]
+    single = [step for step in usual_steps(n_bytes) if step.length == 1]
+    # A network has a curve of copies one way, whatever is predicted on it.
+    hops = [step for step in single if step.ops in (chains if step.two_way else [("copy",)])]
+    sizes = {own: sorted({step.size for step in hops if step.working_set == own}) for own in (0, *WORKING_SETS)}
+    hops = [step for step in hops if step.size in _next_to(sizes[step.working_set], message)]
+    if n_bytes <= 2 * message:
+        hops = [step for step in hops if not step.working_set]
+    written = {start_sets()[0]}
+    for memory in {n_bytes, *(max(step.working_set, step.size * (1 + step.two_way)) for step in hops)}:
+        written.update(_next_to(start_sets(), memory))
+    first = [step for step in single if step.size == SIZES[0] and step.working_set in written]
+    return [step for step in single if not step.ops] + first + hops
+
+
+def _next_to(values: Sequence[int], value: float) -> tuple[int, int]:
+    """Return the two neighbours of a value in ascending ones; the first two or the last two where it is outside."""
+    above = min(max(int(np.searchsorted(values, value)), 1), len(values) - 1)
+    return values[above - 1], values[above]
 
 
 def _everywhere(transport: RankTransport, good: bool) -> bool:
@@ -90,10 +123,10 @@ def _everywhere(transport: RankTransport, good: bool) -> bool:
 
 
 def _row(name: str, times: NDArray[np.float64], predicted: Result | None, sums: str) -> list[str]:
-    fastest = float(times.min())
-    error = "-" if predicted is None else f"{predicted.time / fastest - 1:+.1%}"
+    median = float(np.median(times))
+    error = "-" if predicted is None else f"{predicted.time / median - 1:+.1%}"
     shown = "-" if predicted is None else f"{predicted.time * 1e6:.1f}"
-    return [name, *(f"{t * 1e6:.1f}" for t in (fastest, *np.percentile(times, (50, 95)))), shown, error, sums]
+    return [name, *(f"{t * 1e6:.1f}" for t in (median, times.min(), np.percentile(times, 95))), shown, error, sums]
 
 
 def _checked(run: Callable[[], int]) -> int:

@@ -8,7 +8,6 @@ the passes.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import platform
 from collections import defaultdict
@@ -59,12 +58,11 @@ class Calibration:
     ----------
     transport : RankTransport
         Transport with at least 2 ranks.
-    memory : float, bytes
-        Largest memory of a rank in what will be predicted; see :func:`commsim.real.steps.usual_steps`.
-
-    fastest : bool
-        Whether each step is described by its fastest time, what it takes while nothing else runs on the cores, and not
-        by its median.
+    steps : sequence of TimedStep, optional
+        Steps that are timed: by default the usual ones.
+    paired : bool
+        Whether what is predicted is timed between the passes. All passes then count, also those that others disturb,
+        because these disturb both alike.
 
     Raises
     ------
@@ -72,13 +70,15 @@ class Calibration:
         If there is only one rank, which has no peer.
     """
 
-    def __init__(self, transport: RankTransport, memory: float = math.inf, *, fastest: bool = False) -> None:
+    def __init__(
+        self, transport: RankTransport, steps: Sequence[TimedStep] | None = None, *, paired: bool = False
+    ) -> None:
         if transport.size < 2:
             raise BackendError(
                 "calibration sends messages, so it needs at least 2 ranks: start it with mpirun -n 2 ..."
             )
-        self.transport, self._fastest = transport, fastest
-        self._steps = usual_steps(memory)
+        self.transport, self._paired = transport, paired
+        self._steps = usual_steps() if steps is None else list(steps)
         self._passes: list[dict[TimedStep, list[float]]] = []
         self.busy: list[float] = []
 
@@ -90,7 +90,7 @@ class Calibration:
         for again in range(SHORT_TIMES):
             for step in self._steps:
                 if again == 0 or step.is_short:
-                    times.setdefault(step, []).append(time_step(self.transport, step, fastest=self._fastest))
+                    times.setdefault(step, []).append(time_step(self.transport, step))
                     n_timed += 1
                     done(n_timed / of)
         self._passes.append(times)
@@ -146,13 +146,9 @@ class Calibration:
             after_pass()
 
     def network(self) -> Network:
-        """Describe the machine by what was timed in the quiet passes; marked where most were not.
-
-        By fastest times all passes count.
-        """
-        if self._fastest:
-            pooled = _pooled(self._passes)
-            return self._described({step: of_step.min(keepdims=True) for step, of_step in pooled.items()}, "")
+        """Describe the machine by what was timed in the quiet passes; marked where most were not."""
+        if self._paired:
+            return self._described(_pooled(self._passes), "")
         times = _pooled([self._passes[i] for i in quiet_ones(self.busy)])
         spread = float(np.median([np.subtract(*np.percentile(t, (90, 10))) / np.median(t) for t in times.values()]))
         enough = 2 * sum(share <= QUIET for share in self.busy) >= len(self.busy)
@@ -226,8 +222,9 @@ def _curves_of(times: dict[TimedStep, Floats]) -> list[Curve]:
     """Curves of every case that was timed, from the medians of all runs."""
     start = _start_curve(times)
     curves = [start]
-    for working_set in sorted({step.working_set for step in times if step.ops == ("local",)}):
-        curves.append(_local_curve(times, working_set, start))
+    for working_set in sorted({step.working_set for step in times if step.size > SIZES[0]}):
+        if curve := _local_curve(times, working_set, start):
+            curves.append(curve)
         for two_way in (False, True):
             for op in ("copy", "reduce"):
                 for relayed in (False, True):
@@ -245,13 +242,17 @@ def _curves_of(times: dict[TimedStep, Floats]) -> list[Curve]:
 def _start_curve(times: dict[TimedStep, Floats]) -> Curve:
     """Return what a run takes before its first message: an empty run, and what memory that was just written adds."""
     empty = np.median(times[TimedStep((), False, SIZES[0])])
-    first = np.array([np.median(times[TimedStep(("copy",), True, SIZES[0], memory)]) for memory in start_sets()])
+    sets = {memory: times.get(TimedStep(("copy",), True, SIZES[0], memory)) for memory in start_sets()}
+    first = np.array([np.median(of_set) for of_set in sets.values() if of_set is not None])
     seconds = np.maximum(empty + first - first[0], LEAST_PART * empty)
-    return Curve("start", False, False, 0.0, np.array(start_sets(), np.float64), rising(seconds))
+    timed = np.array([memory for memory, of_set in sets.items() if of_set is not None], np.float64)
+    return Curve("start", False, False, 0.0, timed, rising(seconds))
 
 
-def _local_curve(times: dict[TimedStep, Floats], working_set: int, start: Curve) -> Curve:
+def _local_curve(times: dict[TimedStep, Floats], working_set: int, start: Curve) -> Curve | None:
     steps = [step for step in times if step.ops == ("local",) and step.working_set == working_set]
+    if len(steps) < 2:
+        return None
     whole = np.array([float(np.median(times[step])) for step in steps])
     before = np.array([start.at(max(working_set, 2 * step.size), "seconds") for step in steps])
     seconds = rising(np.maximum(whole - before, LEAST_PART * whole))
@@ -275,12 +276,14 @@ def _step_curve(
     else:
         before = np.array([start.at(max(working_set, size * (1 + two_way)), "seconds") for size in sizes])
     seconds = rising(np.maximum(whole - before, LEAST_PART * whole))
-    gaps = _gaps(times, chain[-1], two_way, working_set, start)
-    known = np.array(sorted(gaps), np.float64)
-    occupancy = np.exp(np.interp(np.log(sizes), np.log(known), np.log(rising(np.array([gaps[int(s)] for s in known])))))
-    # Beyond the largest train, and where a case takes longer than those of trains, the part that it keeps ports stays.
-    occupancy[np.array(sizes) > known[-1]] = np.inf
-    occupancy = np.minimum(occupancy, seconds)
+    gaps, occupancy = _gaps(times, chain[-1], two_way, working_set, start), seconds
+    if gaps:  # without trains it is not known when the next message may begin: when this one has ended
+        known = np.array(sorted(gaps), np.float64)
+        gap = rising(np.array([gaps[int(s)] for s in known]))
+        occupancy = np.exp(np.interp(np.log(sizes), np.log(known), np.log(gap)))
+        # Beyond the largest train, and where a case takes longer than those of trains, what it keeps of ports stays.
+        occupancy[np.array(sizes) > known[-1]] = np.inf
+        occupancy = np.minimum(occupancy, seconds)
     return _with_spread(chain[-1], two_way, len(chain) > 1, working_set, sizes, seconds, occupancy,
                         [times[step] for step in steps])  # fmt: skip
 
@@ -291,11 +294,12 @@ def _gaps(times: dict[TimedStep, Floats], op: str, two_way: bool, working_set: i
     if working_set:
         for size in WALKED:
             step = next(w for w in walks(size, working_set) if w.ops == (op,) and w.two_way == two_way)
-            whole = float(np.median(times[step])) - start.at(working_set, "seconds")
-            gaps[size] = max(whole, LEAST_PART * float(np.median(times[step]))) / step.length
+            if step in times:
+                whole = float(np.median(times[step])) - start.at(working_set, "seconds")
+                gaps[size] = max(whole, LEAST_PART * float(np.median(times[step]))) / step.length
         return gaps
     few, many = TRAIN_LENGTHS
-    for size in train_sizes():
+    for size in [size for size in train_sizes() if TimedStep((op,), two_way, size, 0, many) in times]:
         short, long = (float(np.median(times[TimedStep((op,), two_way, size, 0, k)])) for k in (few, many))
         gaps[size] = max(long - short, LEAST_PART * long) / (many - few)
     return gaps

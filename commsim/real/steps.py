@@ -200,10 +200,8 @@ def _partner(n_ranks: int) -> NDArray[np.intp]:
     return partner
 
 
-def time_step(
-    transport: RankTransport, step: TimedStep, warmup: int = WARMUP, repeats: int = REPEATS, *, fastest: bool = False
-) -> float:
-    """Median time of one run of a step, or the fastest, in memory of its own; the same on every rank.
+def time_step(transport: RankTransport, step: TimedStep, warmup: int = WARMUP, repeats: int = REPEATS) -> float:
+    """Median time of one run of a step, in memory of its own; the same on every rank.
 
     Parameters
     ----------
@@ -213,8 +211,6 @@ def time_step(
         What is timed.
     warmup, repeats : int
         Number of repetitions; before each, ranks write their memory anew, as they do gradients.
-    fastest : bool
-        Whether the fastest time is wanted.
 
     Returns
     -------
@@ -226,4 +222,4 @@ def time_step(
     values = np.ones(n_elements, np.float32)
     times = timed(transport, execution.run, lambda: execution.load(values), warmup, repeats)
     execution.release()
-    return float(times.min() if fastest else np.median(times))
+    return float(np.median(times))

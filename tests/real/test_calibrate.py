@@ -59,28 +59,27 @@ def calibrated(
 
     monkeypatch.setattr(calibration, "Busy", Meter)
     transport = ThreadTransport(World(2), 0)
-    found = Calibration(transport, memory)
+    found = Calibration(transport, usual_steps(memory))
     found.run(passes)
     return found
 
 
-def test_fastest_times_describe_the_machine_that_nothing_disturbs(monkeypatch) -> None:
-    """Two passes of three are three times as slow, and none is quiet."""
-    slow = iter(range(10**6))
-
-    def disturbed(_, step, **__):
-        return formula(step) * (1.0 if next(slow) % 3 == 0 else 3.0)
+def test_passes_between_which_something_else_is_timed_count_all(monkeypatch) -> None:
+    """Steps take three times as long in six of nine passes; what was timed between the passes did, too."""
 
     def time_of(**options) -> float:
-        calibrated(monkeypatch)  # sets the meter
-        monkeypatch.setattr(calibration, "time_step", disturbed)
-        found = Calibration(ThreadTransport(World(2), 0), 2.0**21, **options)
-        found.run(6)
+        calibrated(monkeypatch, busy=lambda i: 0.0 if i < 9 else 0.5)  # sets the meter, and reads it six times
+        passes = iter(range(1000))
+        found = Calibration(ThreadTransport(World(2), 0), usual_steps(2.0**21), **options)
+        for _ in range(9):
+            factor = 1.0 if next(passes) < 3 else 3.0
+            monkeypatch.setattr(calibration, "time_step", lambda _, step, by=factor: by * formula(step))
+            found.run_pass()
         return float(found.network().curves.times("copy", True, False, 0.0, np.array([2.0**20]))[0][0])
 
     wanted = FACTOR["copy", True] * message(2.0**20)
-    assert time_of(fastest=True) == pytest.approx(wanted, rel=1e-6)
-    assert time_of() > 1.5 * wanted
+    assert time_of(paired=True) == pytest.approx(3 * wanted, rel=1e-6)
+    assert time_of() == pytest.approx(wanted, rel=1e-6)
 
 
 def test_the_curves_of_a_machine_that_is_a_formula_are_the_formula(monkeypatch) -> None:

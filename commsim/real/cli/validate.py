@@ -71,6 +71,7 @@ def _validate(config: ValidateConfig) -> Answer:
             schedules_of_library,
         )
         from commsim.real.measure import ITERATIONS
+        from commsim.real.steps import usual_steps
         from commsim.real.validate import ROW_WARMUP, measure_rows, memory_of, parts_of
 
         if config.library:
@@ -80,7 +81,7 @@ def _validate(config: ValidateConfig) -> Answer:
         known = None if config.network is None else network_from(config.network, transport)
         before = disturbances(transport)
         memory = max((memory_of(build(size), size) for build in schedules for size in sizes), default=0.0)
-        calibration = Calibration(transport, memory) if known is None and transport.size > 1 else None
+        calibration = Calibration(transport, usual_steps(memory)) if known is None and transport.size > 1 else None
         iterations = config.iters or ITERATIONS
         progress = show_passes(transport, "validate", len(parts_of(iterations)))
 
