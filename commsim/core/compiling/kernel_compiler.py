@@ -8,6 +8,7 @@ its LLVM code, and most inline it. Leaving it out more than halves the time unti
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
@@ -33,6 +34,7 @@ SHARED = "linkonce_odr"  # linkage of what may be defined in several modules, an
 # nothing uses goes.
 INLINE = llvm.ModulePassManager.add_always_inliner_pass
 REMOVE = llvm.ModulePassManager.add_global_dead_code_eliminate_pass
+INLINED = "alwaysinline"
 # Instructions of a function that is inlined though it is not marked: about as many as its call takes.
 SHORT = 16
 
@@ -85,7 +87,7 @@ class Called(JITCodeLibrary):
         if self.counts_references:  # inlined first, by passes of their own, so that counts of references meet
             cheap, builder = self._codegen._module_pass_manager(loop_vectorize=False, opt=0, cost="cheap")
             cheap.run(self._final_module, builder)
-        if not (self.counts_references or self.has_long_loops):
+        if not (self.counts_references or self.has_long_loops) and _marks_functions():
             self._simplify()
             return
         builder = self._builder(most=3)
@@ -102,7 +104,7 @@ class Called(JITCodeLibrary):
         builder, shrinking = self._builder(most=1), llvm.create_new_module_pass_manager()
         for function in self._final_module.functions:
             if function.linkage == llvm.Linkage.linkonce_odr and _is_short(function):
-                function.add_function_attribute("alwaysinline")
+                function.add_function_attribute(INLINED)
         INLINE(shrinking)
         REMOVE(shrinking)
         shrinking.run(self._final_module, builder)
@@ -247,6 +249,14 @@ def _overloads_linked() -> Iterator[None]:
         yield
     finally:
         templates._OverloadFunctionTemplate._get_jit_decorator = usual  # type: ignore[method-assign]
+
+
+@functools.cache
+def _marks_functions() -> bool:
+    """Whether llvmlite marks a function: before 0.48 it marks what the function returns, which LLVM refuses."""
+    function = llvm.parse_assembly("define void @f() { ret void }").get_function("f")
+    function.add_function_attribute(INLINED)
+    return INLINED.encode() in function.attributes
 
 
 def _is_short(function: Any) -> bool:
