@@ -98,7 +98,7 @@ def copied_tree() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         folder = Path(name)
         for one in COPIED:
-            shutil.copytree(ROOT / one, folder / one, ignore=shutil.ignore_patterns("__pycache__", "_build", "_site"))
+            shutil.copytree(ROOT / one, folder / one, ignore=shutil.ignore_patterns("_build", "_site"))
         for file in ROOT.iterdir():
             if file.is_file():
                 shutil.copy2(file, folder)
