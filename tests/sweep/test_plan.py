@@ -5,7 +5,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.sweep.compute import Bench
 from commsim.sweep.config import read_config
-from commsim.sweep.plan import STRATA, plan_sweep
+from commsim.sweep.plan import STRATA, GroupTime, _uncertain, plan_sweep
 from commsim.sweep.points import points, structure
 
 
@@ -144,3 +144,9 @@ def test_time_is_that_beside_what_else_runs(small, monkeypatch):
     assert busy.time(1, 2) == pytest.approx((7 / 2) * quiet.time(1, 2))
     assert busy.time(2, 2) == pytest.approx((8 / 2) * (busy.start + busy.work / 2))
     assert quiet.time(2, 2) == pytest.approx((2.5 / 2) * (quiet.start + quiet.work / 2))
+
+
+@pytest.mark.parametrize("others", [(), (2.0,)])
+def test_a_group_with_less_than_two_other_points_says_nothing_of_how_they_differ(others):
+    spread = GroupTime(9, 1.0, (1.0, 2.0))
+    assert _uncertain([1, 1], [[spread], [GroupTime(len(others), 1.0, others)]]) == _uncertain([1], [[spread]])
