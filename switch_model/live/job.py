@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -69,7 +70,8 @@ class LiveJob:
     first_slot: int
     n_slots: int
     members: dict[int, Member] = field(default_factory=dict)
-    tensor: tuple[int, str, int] = (0, "", 0)  # elements, type, and the rank that announced the last one first
+    n_agreed: int = 0  # tensors that all workers have announced
+    announced: deque[tuple[int, str, int]] = field(default_factory=deque)  # later ones: elements, type, who was first
 
     @property
     def missing(self) -> list[int]:

@@ -16,6 +16,7 @@ from .job import LiveJob, Member, Plane, clash
 from .slot_ranges import first_fit, free_ranges
 
 MAX_JOBS = 256  # numbers that fit in a frame
+MAX_AHEAD = 1 << 14  # tensors that a worker may announce before the last one announces the first of them: 1 MB
 
 
 class LiveJobs:
@@ -131,22 +132,28 @@ class LiveJobs:
         elements, kind = whole_field(message, "elements", 1, 2**62), text(message, "type")
         if kind not in DTYPES:
             raise InputError(f"type is {' or '.join(DTYPES)}, got {kind!r}")
-        latest = max(other.tensors for other in job.members.values())
-        if member.tensors == latest:
-            late = [other.rank for other in job.members.values() if other.tensors < latest or other.left]
-            if late:
-                what = "has left" if job.members[late[0]].left else "is still at an earlier one"
-                self._end(
-                    job, f"rank {member.rank} of job {job.name!r} begins tensor {latest}, but rank {late[0]} {what}"
-                )
+        gone = [other.rank for other in job.members.values() if other.left and other.tensors <= member.tensors]
+        begun = f"rank {member.rank} of job {job.name!r} begins tensor {member.tensors}, but rank "
+        if gone:
+            self._end(job, f"{begun}{gone[0]} has left")
+            return
+        # Packets do not wait for this server: a rank may have its sum before another's announcement is read here.
+        number = member.tensors - job.n_agreed
+        if number == len(job.announced):
+            if number == MAX_AHEAD:
+                late = min(job.members.values(), key=lambda other: other.tensors)
+                self._end(job, f"{begun}{late.rank} is still at tensor {late.tensors}")
                 return
-            job.tensor = elements, kind, member.rank
-        elif job.tensor[:2] != (elements, kind):
-            before = f"{job.tensor[1]}[{job.tensor[0]}] on rank {job.tensor[2]}"
-            here = f"{kind}[{elements}] on rank {member.rank}"
+            job.announced.append((elements, kind, member.rank))
+        elif job.announced[number][:2] != (elements, kind):
+            first = job.announced[number]
+            before, here = f"{first[1]}[{first[0]}] on rank {first[2]}", f"{kind}[{elements}] on rank {member.rank}"
             self._end(job, f"tensor {member.tensors} of job {job.name!r} is {before}, but {here}")
             return
         member.tensors += 1
+        if job.n_agreed < min(other.tensors for other in job.members.values()):
+            job.announced.popleft()
+            job.n_agreed += 1
 
     def _barrier(self, job: LiveJob, member: Member, _: Mapping[str, Any]) -> None:
         self._require_started(job)

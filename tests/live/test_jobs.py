@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from switch_model.live.authentication import Secrets
-from switch_model.live.jobs import MAX_JOBS, LiveJobs
+from switch_model.live.jobs import MAX_AHEAD, MAX_JOBS, LiveJobs
 
 
 class World:
@@ -173,10 +173,30 @@ def test_workers_must_reduce_the_same_tensors(pair: World) -> None:
     assert pair.running == {}
 
 
-def test_nobody_begins_a_tensor_before_all_have_begun_the_one_before(pair: World) -> None:
+def test_announcements_may_be_read_late_since_packets_do_not_wait_for_them(pair: World) -> None:
+    for elements in (10, 20, 30):
+        assert pair.does(1, "tensor", elements=elements, type="int32") == []
+    for elements in (10, 20, 30):
+        assert pair.does(2, "tensor", elements=elements, type="int32") == []
+    assert pair.does(2, "tensor", elements=40, type="int32") == []
+    pair.does(1, "tensor", elements=41, type="int32")
+    assert pair.last(2) == {"failed": "tensor 3 of job 'a' is int32[40] on rank 1, but int32[41] on rank 0"}
+
+
+def test_late_announcements_are_compared_each_with_its_own(pair: World) -> None:
+    for elements in (10, 20, 30):
+        pair.does(1, "tensor", elements=elements, type="int32")
+    pair.does(2, "tensor", elements=10, type="int32")
+    pair.does(2, "tensor", elements=30, type="int32")
+    assert pair.last(1) == {"failed": "tensor 1 of job 'a' is int32[20] on rank 0, but int32[30] on rank 1"}
+    assert pair.running == {}
+
+
+def test_announcements_that_nobody_follows_take_bounded_memory(pair: World) -> None:
+    for _ in range(MAX_AHEAD):
+        assert pair.does(1, "tensor", elements=10, type="int32") == []
     pair.does(1, "tensor", elements=10, type="int32")
-    pair.does(1, "tensor", elements=10, type="int32")
-    assert pair.last(2) == {"failed": "rank 0 of job 'a' begins tensor 1, but rank 1 is still at an earlier one"}
+    assert pair.last(2) == {"failed": f"rank 0 of job 'a' begins tensor {MAX_AHEAD}, but rank 1 is still at tensor 0"}
 
 
 def test_a_tensor_of_a_job_that_somebody_has_left_fails(pair: World) -> None:
