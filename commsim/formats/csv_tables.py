@@ -1,10 +1,10 @@
 """Tables in CSV with a column of bytes and one of times or bus bandwidths, as people keep what sweeps print.
 
 Columns are ``bytes`` (or ``size``, ``size_bytes``, ``size_B``), ``time_us`` (or ``time_ms``, ``time_s``), ``busbw`` (or
-``busbw_GBps``; GB/s, 1e9), ``operation`` where there are several, and ``which``: ``reference`` or ``healthy`` for rows
-of healthy machines, any other word for the others. Case, blanks and signs do not count, as in ``Size (B)`` and
-``time(us)``; a time without its unit is not read. Columns are apart by commas, semicolons or tabs. Bytes of 0, or none,
-are one number of a sweep whose size nobody said: an average or a peak.
+``busbw_GBps``; GB/s, 1e9, or Gb/s where its name writes these), ``operation`` where there are several, and ``which``:
+``reference`` or ``healthy`` for rows of healthy machines, any other word for the others. Case, blanks and signs do not
+count but in Gb/s, as in ``Size (B)`` and ``time(us)``; a time without its unit is not read. Columns are apart by
+commas, semicolons or tabs. Bytes of 0, or none, are one number of a sweep whose size nobody said: an average or a peak.
 """
 
 from __future__ import annotations
@@ -33,7 +33,18 @@ TIMES = {
     **dict.fromkeys(("timeus", "latencyus", "avgtimeus", "avglatencyus", "ooptimeus", "outofplacetimeus"), 1e-6),
     **dict.fromkeys(("timems", "latencyms", "avgtimems"), 1e-3), **dict.fromkeys(("times", "timesec", "seconds"), 1.0),
 }  # fmt: skip
-RATES = ("busbw", "busbwgbps", "busbwgbs", "oopbusbw", "outofplacebusbw", "busbandwidth", "busbandwidthgbs")
+RATES = (
+    "busbw",
+    "busbwgbps",
+    "busbwgbs",
+    "busbwgbits",
+    "oopbusbw",
+    "outofplacebusbw",
+    "busbandwidth",
+    "busbandwidthgbs",
+)
+# Units of a rate in bits as the name of a column writes them; of a name in small letters alone nothing says that.
+_IN_BITS = re.compile(r"Gb(?:it)?s?(?:ps|/s)")
 WHICH, OPERATIONS = "which", ("operation", "collective", "coll")
 HEALTHY = ("reference", "healthy")
 
@@ -108,6 +119,8 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
         times = [(value, unit) for value, unit in every if value]
         if not (times or rate):
             raise InputError(f"{path}, line {number}: has neither time_us nor busbw above 0")
+        if rate and any(_IN_BITS.search(name) for known, name in written.items() if known in RATES):
+            rate /= 8
         time = times[0][0] * times[0][1] if times else None
         healthy = (cells.get(WHICH) or "").strip().lower() in HEALTHY
         named = _operation(path, number, next((cells[name] for name in OPERATIONS if cells.get(name)), ""))
@@ -191,9 +204,11 @@ def read_csv_table(path: Path, context: ReadingContext) -> list[Measurement]:
     """
     from .nccl_tests import require_operation
 
-    rows = [row for row in read_csv_rows(path) if not row.healthy and row.size]
+    every = read_csv_rows(path)
+    rows = [row for row in every if not row.healthy and row.size]
     if not rows:
-        context.notes.append("numbers without a size: compare takes them with --topology")
+        without = "numbers without a size: compare takes them with --topology"
+        context.notes.append(without if every else "the header of a CSV without rows")
         return []
     named = all(row.operation for row in rows)
     operation = context.operation if named else require_operation(path, context)

@@ -93,7 +93,7 @@ def _operation_named(path: Path, context: ReadingContext) -> str:
 
 @dataclass(slots=True)
 class _State:
-    """What the lines before a row have said; `usual` is the operation where no line names one."""
+    """What the lines before a row have said; `usual`: operation where no line names one, `width`: cells of a row."""
 
     usual: str = ""
     operation: str = ""
@@ -103,6 +103,7 @@ class _State:
     group_of: dict[int, int] = field(default_factory=dict)
     host_of: dict[int, str] = field(default_factory=dict)
     has_rows: bool = False
+    width: int = 0
 
     @property
     def ranks(self) -> int | None:
@@ -135,7 +136,8 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
             health.hear(number, line)
         else:
             cells = aligned(state.columns, cells)
-            health.cut = number if len(cells) < len(state.columns) else 0
+            health.cut = number if len(cells) < (state.width or len(state.columns)) else 0
+            state.width = len(cells)  # an excerpt may have all rows without the half in place
             if not (state.operation or is_known):
                 state.usual, is_known = unnamed_operation(text, state.usual, path, context), True
             halves, n_wrong = _row(state, cells, number, path)
@@ -201,7 +203,7 @@ def _learn(state: _State, line: str, cells: list[str], path: Path) -> None:
     """
     names = column_names(cells)
     if names[:1] == ["size"] and halves_of(names):
-        state.columns = names
+        state.columns, state.width = names, 0
     elif match := _OURS.match(line):
         state.algorithm, state.n_ranks = match[1], int(match[2])
         state.operation = _operation_of(match[1])

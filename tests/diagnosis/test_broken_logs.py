@@ -74,6 +74,13 @@ def test_a_run_that_went_wrong_is_not_healthy(commsim, tmp_path, lines, how):
     assert f"# not healthy: {said}\n" in commsim.out
 
 
+def test_a_log_whose_rows_all_lack_the_half_in_place_is_not_cut(tmp_path, lines):
+    first, path = first_row(lines), tmp_path / "a.log"
+    rows = [line for line in lines[first:] if not line.startswith("#")]
+    path.write_text("\n".join([*lines[:first], *(" ".join(row.split()[:9]) for row in rows)]))
+    assert cs.check_log(path, MACHINES).faults == ()
+
+
 def test_of_two_logs_the_one_whose_run_went_wrong_is_named(commsim, tmp_path, lines):
     good, path = tmp_path / "good.log", tmp_path / "a.log"
     good.write_text("\n".join(lines) + "\n")

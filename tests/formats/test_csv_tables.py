@@ -42,6 +42,23 @@ def test_a_column_of_operations_says_them(tmp_path, name):
         read_measured(path)
 
 
+@pytest.mark.parametrize(
+    ("column", "part"),
+    [("busbw", 1), ("busbw_GBps", 1), ("busbw_gbps", 1), ("busbw (GB/s)", 1), ("busbw (Gb/s)", 8), ("busbw_Gbps", 8),
+     ("busbw (Gbit/s)", 8)],
+)  # fmt: skip
+def test_a_rate_in_bits_is_an_eighth(tmp_path, column, part):
+    path = tmp_path / "all_reduce.csv"
+    path.write_text(f"bytes,{column}\n1000000,40\n")
+    assert [row.time for row in read_measured(path, n_ranks=2)] == pytest.approx([25e-6 * part])
+
+
+def test_a_header_without_rows_is_said_to_be_one(tmp_path):
+    (tmp_path / "all_reduce.csv").write_text("bytes,time_us\n")
+    with pytest.raises(InputError, match="the header of a CSV without rows"):
+        read_measured(tmp_path / "all_reduce.csv")
+
+
 def test_a_time_without_its_unit_is_not_read(tmp_path):
     (tmp_path / "all_reduce.csv").write_text("size,time\n1024,10\n")
     with pytest.raises(InputError, match="it begins with 'size,time'"):

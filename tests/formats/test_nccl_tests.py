@@ -169,6 +169,7 @@ def test_columns_and_rates_name_the_operation_where_only_one_has_them(tmp_path, 
     if name:
         assert {one.operation for one in read(tmp_path, f"{HEADER}\n{row}\n", n_ranks=8, notes=notes)} == {name}
         assert f"names no operation: {name}, by redop {redop}, root {root} and its rates" in notes[0]
+        assert {one.operation for one in read(tmp_path, f"{row}\n", n_ranks=8)} == {name}  # an excerpt without header
         with pytest.raises(InputError, match=f"is no table of gather: redop {redop}, root {root} .* are of {name}$"):
             read(tmp_path, f"{HEADER}\n{row}\n", "gather.log", n_ranks=8)
     else:

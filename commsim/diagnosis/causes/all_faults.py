@@ -22,6 +22,7 @@ from commsim.diagnosis.causes.machine_faults import (
     without_gpudirect,
     without_nvls,
     without_peer_access,
+    without_reads,
 )
 from commsim.diagnosis.causes.software_faults import (
     better_choices,
@@ -36,7 +37,7 @@ from commsim.diagnosis.causes.software_faults import (
 KINDS: tuple[Callable[[Ground], Iterator[Fault]], ...] = (
     fewer_nics, slower_nics, slower_pcie, without_gpudirect, without_peer_access, across_sockets, without_nvls,
     in_virtual_machines, forced_choices, better_choices, fewer_channels, sockets, other_ports, without_sharp,
-    other_releases, oversubscription, congestion, crossed_rails, slow_host,
+    other_releases, without_reads, oversubscription, congestion, crossed_rails, slow_host,
 )  # fmt: skip
 # Logarithms of the least effect that a cause has: at some size, and on average over the sizes.
 LEAST_SOMEWHERE, LEAST_ON_AVERAGE = 0.05, 0.02

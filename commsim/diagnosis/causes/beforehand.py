@@ -2,7 +2,8 @@
 
 A cause has a class (:data:`~commsim.diagnosis.causes.labels.CAUSES`); what is known of the machines moves it by one or
 two. A reader of a log does the same first: a rack of two machines has no uplinks, a machine whose maker laid its NICs
-out has them beside their GPUs, and one GPU that a scheduler gave out has any NIC.
+out has them beside their GPUs, where GPUs lie on all sockets one is beside each NIC, and one GPU that a scheduler gave
+out has any NIC.
 
 References
 ----------
@@ -14,7 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.network import CPU
+from commsim.core.network_queries import levels_from, units
 from commsim.diagnosis.causes.ground import Ground, nics_of_machines
 from commsim.diagnosis.causes.labels import CAUSES, HEALTHY, HEALTHY_ALONE, HEALTHY_BESIDE_REFERENCE, RARE
 from commsim.nccl.site import Site
@@ -73,7 +78,7 @@ def weight_on(ground: Ground, label: str, site: Site | None = None) -> float:
     if label == "numa_or_affinity":
         if is_alone and not is_card:  # a part of a machine: a scheduler gave out a GPU and some NIC
             return 2 * usual
-        return RARE if _is_laid_out(ground, site) else usual
+        return RARE if _is_laid_out(ground, site) or _has_gpus_on_every_socket(ground) else usual
     if label == "pcie_p2p_or_acs" and not site.pcie:  # only the way from NICs to GPUs is left to it
         return RARE if is_alone else usual / 2
     if label == "pcie_gen_or_width" and not is_card:  # no slot that a card may sit loose in, but those of NICs
@@ -98,3 +103,19 @@ def _is_laid_out(ground: Ground, site: Site) -> bool:
     machines = nics_of_machines(ground)
     each = ground.n_ranks / len(machines)
     return each > 1 and not site.pcie and min(map(len, machines)) * 2 >= each
+
+
+def _has_gpus_on_every_socket(ground: Ground) -> bool:
+    """Whether several GPUs of a machine lie on all its sockets, so that one is beside a NIC in whatever slot.
+
+    NCCL leaves machines by such a GPU (``src/graph/search.cc``, ncclTopoSelectNets).
+    """
+    network, unit = ground.network, units(ground.network)
+    here = unit == unit[ground.nodes[0]]
+    gpus, cpus = ground.nodes[here[ground.nodes]], np.flatnonzero(here & (network.kind == CPU))
+    if len(gpus) < 2 or not len(cpus):
+        return False
+    inside = here[network.src] & here[network.dst] & (network.metric != NVLINK_METRIC)
+    src, dst, nodes = network.src[inside], network.dst[inside], np.arange(network.n_nodes)
+    far = np.array([levels_from(nodes == cpu, src, dst)[gpus] for cpu in cpus])
+    return bool((far == far.min(axis=0)).any(axis=1).all())

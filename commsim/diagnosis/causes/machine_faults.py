@@ -16,12 +16,15 @@ from commsim.diagnosis.causes.fault import ROUNDABOUT, Fault
 from commsim.diagnosis.causes.ground import Ground, links_between, nics_of_machines, without_links, without_nodes
 from commsim.nccl.gpu_costs import costs
 from commsim.nccl.machine_links import links_outside, through_host
+from commsim.nccl.nccl_setting import GENERATIONS
 from commsim.nccl.site import Site
 
 # Parts of their NICs that machines are left with.
 PARTS_OF_NICS = (2, 4, 8)
-# Rates that ports fall back to, in Gb/s: generations before, and fewer lanes (1x and 2x of EDR, HDR and NDR).
-PORTS = (10, 25, 40, 50, 56, 100, 200, 400)
+# Rates that ports fall back to, in Gb/s: of InfiniBand those of its generations on four lanes (SDR, QDR or FDR10, FDR,
+# EDR, HDR, NDR), and one lane of four; of Ethernet those of its ports (IEEE 802.3).
+INFINIBAND_PORTS, LANES = (10, 40, 56, 100, 200, 400), 4
+ETHERNET_PORTS = (10, 25, 40, 50, 100, 200, 400)
 # What the way through the host's memory carries of the least link on it, which no public table tells: four steps, one
 # of them the share that is fitted on EFA's.
 STAGED = (0.85, costs().of_network("efa_staged").efficiency, 0.45, 0.3)
@@ -30,6 +33,8 @@ AT_THE_ROOT = (1.0, 0.7, 0.45)
 # What peer reads across sockets carry of a NIC's rate, and LL's small messages of that again: few reads are under way
 # at once (NVIDIA, GPUDirect RDMA, "Supported systems": limited where the path crosses CPUs).
 PEERS_ACROSS = (0.3, 0.1)
+# GPUs whose memory NICs read in every release.
+SINCE_AMPERE = GENERATIONS[GENERATIONS.index("ampere") :]
 # What a PCIe link is taken for where the system does not say it: 16 lanes of generation 3 (src/graph/xml.cc).
 UNKNOWN_PCIE = 12e9
 
@@ -67,8 +72,11 @@ def slower_nics(ground: Ground) -> Iterator[Fault]:
     """Yield grounds with ports at a lower rate of the ladder: all, which NCCL reads, or one, which others wait for."""
     links = links_between(ground.network)
     rate = float(ground.network.bandwidth[links].max(initial=0.0)) * 8e-9
-    nominal = next((port for port in PORTS if port * 1.01 >= rate), rate)
-    for port in PORTS if ground.has_several else ():
+    ports = set(INFINIBAND_PORTS if ground.facts.get("net") == "infiniband" else ETHERNET_PORTS)
+    nominal = next((port for port in sorted(ports) if port * 1.01 >= rate), round(rate))
+    if ground.facts.get("net") == "infiniband":
+        ports.add(nominal // LANES)
+    for port in sorted(ports) if ground.has_several else ():
         if nominal / 17 < port < nominal / 1.2:
             text = f"NICs run at {port} Gb/s in place of {nominal:.4g}"
             yield Fault("nic_rate_degraded", text, ground.with_rates(links, port / nominal), number=port)
@@ -104,6 +112,21 @@ def without_gpudirect(ground: Ground) -> Iterator[Fault]:
     text = "no GPUDirect RDMA: bytes go through the host"
     for staged in _through_the_host(ground, STAGED):
         yield Fault("gpudirect_rdma_off", text, staged, 1.0, ROUNDABOUT)
+
+
+def without_reads(ground: Ground) -> Iterator[Fault]:
+    """Yield grounds of a release that sends by way of the host's memory what it could read from the GPU's.
+
+    From 2.4.2 on NCCL lets NICs read the memory of GPUs before Ampere only where NVLink joins these, or where there is
+    one of them (NCCL_NET_GDR_READ; ``src/graph/paths.cc``, ncclTopoCheckGdr).
+    """
+    site = ground.site()
+    has_one = ground.n_ranks == site.setting.n_nodes
+    if not site.pcie or has_one or site.setting.gpu in SINCE_AMPERE or not ground.has_several or _copies(ground):
+        return
+    text = "a release whose NICs do not read the GPUs' memory (NCCL_NET_GDR_READ)"
+    for staged in _through_the_host(ground, STAGED):
+        yield Fault("version_regression", text, staged, 1.0, ROUNDABOUT)
 
 
 def _through_the_host(ground: Ground, shares: Sequence[float]) -> Iterator[Ground]:

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.formats.measurement import ReadingContext, interval
 
 from .log_lines import lines_of_log
-from .nccl_columns import NUMBER, aligned, column_names, halves_of, rates_of
+from .nccl_columns import NUMBER, aligned, column_names, halves_of, implied_columns, rates_of
 
 # Whether a program prints a reduction, and a root, in its rows; sendrecv_perf prints one that it does not do.
 _COLUMNS_OF = {
@@ -45,7 +45,8 @@ def _by_columns(text: str) -> tuple[str, list[str]]:
     """
     columns, kinds, higher = list[str](), set[tuple[str, str]](), set[bool]()
     for line in lines_of_log(text):
-        names = column_names(line.split())
+        cells = line.split()
+        columns, names = columns or implied_columns(cells), column_names(cells)
         if names[:1] == ["size"] and halves_of(names):
             columns = names
         elif columns and names[:1] and names[0].isdecimal():

@@ -23,6 +23,8 @@ H100, NODE, ALPS = "hgx-h100@star:machines=2", "hgx-h100", "alps@star:machines=2
 UPLINKS = "oversubscribed_or_hash_collisions"
 PARTS = "nvlink=721GB/s,pcie=48GB/s,gpu=blackwell,cpu=arm,nic=400Gbps,net=infiniband"
 NO_NVLS = f"nvswitch_host:n_gpus=4,n_nics=4,{PARTS}@star:machines=3"
+CARDS = "pcie_host:n_gpus={0},n_nics=1,n_pcie_switches={1},n_cpus={1},pcie=12GB/s,gpu={2},nic=100Gbps,net={3}"
+CARDS += "@star:machines=2"
 ALONE = f"nvswitch_host:n_gpus=1,n_nics=1,n_pcie_switches=1,n_cpus=1,{PARTS}@star:machines=2"
 SIZES = [2.0**k for k in range(12, 34)]
 NOISE = 0.07
@@ -179,6 +181,26 @@ def test_machines_move_what_is_likely_beforehand():
     assert weight_on(alone, "numa_or_affinity") > weight_on(whole, "numa_or_affinity")
     assert weight_on(card, "pcie_p2p_or_acs") > weight_on(whole, "pcie_p2p_or_acs")
     assert weight_on(ground_on("hgx-h100@star:machines=4"), UPLINKS) > weight_on(whole, UPLINKS)
+    whole, alone = (ground_on(CARDS.format(n, n // 4 or 1, "ampere", "roce")) for n in (8, 1))
+    assert weight_on(whole, "numa_or_affinity") < weight_on(alone, "numa_or_affinity")
+
+
+def test_releases_stop_direct_reads_only_before_ampere_and_without_nvlink():
+    """NCCL_NET_GDR_READ: one GPU of a machine is read from, as are those of later generations."""
+    text = "a release whose NICs do not read"
+    volta, others = (8, 2, "volta", "infiniband"), ((1, 1, "volta", "infiniband"), (8, 2, "ampere", "infiniband"))
+    assert first_of("version_regression", CARDS.format(*volta), text).text.endswith("(NCCL_NET_GDR_READ)")
+    for other in others:
+        assert not any(one.text.startswith(text) for one in faults_on(CARDS.format(*other)))
+
+
+@pytest.mark.parametrize(("net", "rates"), [("infiniband", [25, 40, 56]), ("roce", [25, 40, 50])])
+def test_ports_fall_back_to_the_rates_of_their_kind_of_network(net, rates):
+    """One lane of EDR, QDR and FDR; of Ethernet the ports below 100 Gb/s. SDR and 10 Gb/s are of both."""
+    found = {
+        one.fault.number for one in faults_on(CARDS.format(8, 2, "ampere", net)) if one.label == "nic_rate_degraded"
+    }
+    assert sorted(found - {10}) == rates
 
 
 def test_a_shape_that_no_cause_gives_is_said_to_be_none_of_them():
