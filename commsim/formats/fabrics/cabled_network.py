@@ -18,6 +18,7 @@ from commsim.core.errors import InputError
 from commsim.core.machines.nic_names import in_order
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.remark import Remark
+from commsim.core.units import count_text
 from topologies import LINK_LATENCY
 
 from .cabling import Cable, Cabling, End, check_end
@@ -154,7 +155,8 @@ def _hosts(ports: Mapping[str, set[str]]) -> tuple[list[End], list[str], list[in
 
 def _remarks(faults: list[str], cabling: Cabling) -> tuple[Remark, ...]:
     """Return what is said: faults before what was guessed."""
-    of = ((FAULTS, faults), ("network-file", cabling.told))
+    again = f"{count_text(cabling.n_again, 'row')} of cables that are listed already, left out"
+    of = ((FAULTS, faults), ("network-file", [*cabling.told, *[again] * bool(cabling.n_again)]))
     return tuple(Remark(code, text, needed=True) for code, texts in of for text in texts)
 
 

@@ -91,15 +91,19 @@ class Cabling:
         Ports that are down, and whose other end is not known.
     told : list of str
         What was guessed in reading, to be said.
+    n_again : int
+        Rows of cables that were listed before, by the same or by the other end: a port holds one cable.
     """
 
     cables: list[Cable] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)
     down: list[End] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    n_again: int = 0
+    _seen: set[frozenset[End]] = field(default_factory=set)
 
     def add(self, cable: Cable, where: str) -> None:
-        """Append a cable.
+        """Append a cable that is not there yet.
 
         Raises
         ------
@@ -112,4 +116,10 @@ class Cabling:
             raise InputError(f"{where}: a cable joins two ports, got {cable.a} at both ends")
         if len(self.cables) >= MAX_CABLES:
             raise InputError(f"{where}: more than {MAX_CABLES} cables")
+        ends = frozenset((cable.a, cable.b))
+        if ends in self._seen:
+            self.n_again += 1
+            return
+        if cable.a.port and cable.b.port:
+            self._seen.add(ends)
         self.cables.append(cable)

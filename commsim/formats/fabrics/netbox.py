@@ -48,12 +48,15 @@ def read_netbox(path: str | Path) -> Cabling:
     Raises
     ------
     InputError
-        If a row is no object.
+        If a row is no object, or it is one page of several.
     """
     tree: Any = read_json(path, MAX_BYTES)
     rows = _rows(tree)
     if not rows:
         raise InputError(f"{path}: expected a list of cables, or an object with results, which is one")
+    if isinstance(tree, Mapping) and tree.get("next"):
+        n = tree.get("count", "all")
+        raise InputError(f"{path}: is one page, {len(rows)} of {n} cables; ask for all: api/dcim/cables/?limit=0")
     cabling, planned, others = Cabling(), 0, 0
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):

@@ -57,6 +57,17 @@ def test_numbers_of_links_are_no_state(tmp_path: Path) -> None:
     assert network.n_links == 24
 
 
+def test_a_cable_that_is_listed_again_or_by_its_other_end_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    rows = [f"{a},{p},{b},{q},400" for a, p, b, q, _ in CABLES]
+    again = [rows[0], *(f"{b},{q},{a},{p},400" for a, p, b, q, _ in CABLES)]
+    path.write_text("\n".join(["device,port,device,port,rate", *rows, *again, ""]))
+    network = network_of_file(str(path))
+    assert network is not None
+    assert network.n_links == 2 * len(CABLES)
+    assert "7 rows of cables that are listed already, left out" in "; ".join(map(str, network.told))
+
+
 def test_a_device_behind_a_rack_is_no_port(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_text("from,to,rate\nrack1:node0,rack1:leaf0,400G\nrack1:node1,rack1:leaf0,400G\n")
@@ -192,3 +203,9 @@ def test_the_first_cable_of_a_list_without_a_header_is_no_header(
             InputError, match=r"c.csv, line [13]: leaf0 is a device, not the name of a column: write a header"
         ):
             network_of_file(str(path))
+
+
+def test_one_page_of_netbox_s_cables_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps({"count": 900, "next": "http://n/?offset=6", "results": netbox("")}))
+    with pytest.raises(InputError, match="is one page, 6 of 900 cables; ask for all"):
+        network_of_file(f"{tmp_path / 'c.json'}:rate=400Gbps")
