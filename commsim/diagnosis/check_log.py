@@ -236,7 +236,7 @@ def check_log(
     path = str(path_of(path, "path"))
     lines: list[str] = []
     health = LogHealth()
-    every = read_measured(path, operation=operation, notes=lines, health=health)
+    every = read_measured(path, operation=operation, n_ranks=n_ranks, notes=lines, health=health)
     runs = runs_by_operation(every, health, in_place=in_place)
     rows = [row for own in runs.values() for run in own for row in run]
     if not rows:

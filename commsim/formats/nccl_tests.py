@@ -165,7 +165,7 @@ def read_nccl_tests_text(path: Path, context: ReadingContext) -> list[Measuremen
     unsaid = {name: None if n else allowed[name] for name, n in implied.items()}
     return [
         row if row.n_ranks else dataclasses.replace(
-            row, n_ranks=context.n_ranks or implied[row.operation], ranks_between=unsaid[row.operation],
+            row, n_ranks=implied[row.operation] or context.n_ranks, ranks_between=unsaid[row.operation],
         )
         for row in rows
     ]  # fmt: skip

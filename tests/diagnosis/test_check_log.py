@@ -95,6 +95,15 @@ def test_a_log_that_says_no_ranks_is_refused_where_its_rates_are_of_others(tmp_p
             cs.check_log(path, "hgx-h100", machines=machines)
 
 
+def test_a_list_of_rates_is_checked_where_its_ranks_are_said(tmp_path):
+    path = tmp_path / "all_reduce.csv"
+    path.write_text("bytes,busbw\n1073741824,430\n")
+    with pytest.raises(InputError, match=r"its busbw needs the number of ranks \(--ranks\)"):
+        cs.check_log(path, "hgx-h100@star:machines=2")
+    (row,) = cs.check_log(path, "hgx-h100@star:machines=2", n_ranks=16).rows
+    assert row.busbw == pytest.approx(430e9)
+
+
 def test_a_log_of_other_ranks_than_the_network_s_is_refused(tmp_path):
     path = log(tmp_path / "a.log")
     with pytest.raises(InputError, match=r"measured on 16 ranks, hgx-h100@star:machines=3 has 24"):
