@@ -27,7 +27,7 @@ ALGORITHMS = (
     "halving_doubling_all_reduce",
     "hierarchical_all_reduce",
 )
-RUN_LIMIT_S = 300.0
+RUN_LIMIT_S = 600.0
 ROOT = Path(__file__).resolve().parents[2]
 
 

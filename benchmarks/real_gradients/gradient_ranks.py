@@ -29,10 +29,11 @@ from commsim.report.terminal import print_table
 from tests.oracles.numeric_run import run_reference
 
 COLUMNS = ["all-reduce", "median(us)", "fastest", "p95", "predicted(us)", "error", "sums"]
-# Steps and sums are timed in turn, as often and after as many runs that are not timed, and medians are compared: what
-# else runs on the cores disturbs both alike. Fastest times are extremes: with gloo, whose two threads for each rank
-# share the cores, the fastest of 200 sums took half of the median, and the fastest of 12 steps far more.
-ROUNDS = 45
+# Steps and sums are timed in turn, in bursts of as many runs, and medians of the bursts' medians are compared: other
+# processes disturb both alike, and a median does not depend on how often each is timed. Fastest times are extremes:
+# with gloo, whose two threads for each rank share the cores, the fastest of 200 sums took half of the median, and the
+# fastest of 12 steps far more.
+ROUNDS = 60
 
 
 def main(backend: str, path: str) -> int:
@@ -76,14 +77,15 @@ def main(backend: str, path: str) -> int:
 def _in_turn(
     transport: RankTransport, execution: Execution, native: Any, gradient: NDArray[np.float32]
 ) -> tuple[Calibration, NDArray[np.float64], NDArray[np.float64]]:
-    """Time single steps, our schedule and the library's own in turn; return the steps, and both times, s."""
+    """Time single steps, our schedule and the library's own in turn; return the steps, and both times by burst, s."""
     calibration = Calibration(transport, steps_of_ring(transport.size, gradient.nbytes), paired=True)
     ours, theirs = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
-    for _ in range(ROUNDS):
-        calibration.run_pass()
+    for k in range(2 * ROUNDS):
+        if k % 2:
+            calibration.run_pass()
         ours.append(timed(transport, execution.run, lambda: execution.load(gradient), WARMUP, REPEATS))
         theirs.append(timed(transport, native.run, native.reset, WARMUP, REPEATS))
-    return calibration, np.concatenate(ours), np.concatenate(theirs)
+    return calibration, np.stack(ours), np.stack(theirs)
 
 
 def steps_of_ring(n_ranks: int, n_bytes: float) -> list[TimedStep]:
@@ -123,7 +125,7 @@ def _everywhere(transport: RankTransport, good: bool) -> bool:
 
 
 def _row(name: str, times: NDArray[np.float64], predicted: Result | None, sums: str) -> list[str]:
-    median = float(np.median(times))
+    median = float(np.median(np.median(times, axis=1)))
     error = "-" if predicted is None else f"{predicted.time / median - 1:+.1%}"
     shown = "-" if predicted is None else f"{predicted.time * 1e6:.1f}"
     return [name, *(f"{t * 1e6:.1f}" for t in (median, times.min(), np.percentile(times, 95))), shown, error, sums]
