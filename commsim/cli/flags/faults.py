@@ -42,9 +42,9 @@ class Hashes(Flags):
     hashes: int | None = flag(
         metavar="N",
         help="number of hashes of ECMP; times are medians over them. 1: only the hash of --seed (default: "
-        "%(usual)s; %(few)s if one takes seconds; %(ratio)s with few messages, if faults have a cost or cables "
-        "differ in rate)",
-        shown={"usual": HASHES, "few": DefaultOf(f"{_DRAWS}:FEW"), "ratio": DefaultOf(f"{_DRAWS}:OF_RATIO")},
+        "%(usual)s; %(of_some)s up to %(some)s messages; %(few)s above %(many)s, and with packets; more where cables "
+        "differ in rate and all hashes are alike)",
+        shown={"usual": HASHES, **{n.lower(): DefaultOf(f"{_DRAWS}:{n}") for n in ("OF_SOME", "SOME", "FEW", "MANY")}},
     )
 
 
