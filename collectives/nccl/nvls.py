@@ -21,8 +21,8 @@ from collectives.dense.double_tree import depths
 from collectives.dense.multi_ring import leaving
 from commsim.core.program import Program
 
-from .pieces import Loop, Pieces, runs
-from .trees import Parents, _step, levels, node_trees
+from .pieces import Loop, Pieces
+from .trees import Parents, levels, node_trees
 
 Machines = Sequence[Sequence[int]]
 Rows = tuple[NDArray[np.int64], ...]
@@ -56,7 +56,7 @@ def write_nvls(
     both = up and down
     owners = members[:, head_places(members.shape[1], n_heads or members.shape[1])] if both else members
     trees = node_trees(len(machines))
-    for loops, times in runs(pieces):
+    for loops, times, step in pieces.runs:
         first, head, switch = _heads(owners, loops, pieces, p.n_ranks, by_rank=not both)
         channel = np.repeat([loop.channel for loop in loops], owners.size)
         count = np.repeat([loop.count for loop in loops], owners.size)
@@ -65,7 +65,7 @@ def write_nvls(
         everyone = members[machine].ravel()
         wide = {"count": np.repeat(count, members.shape[1]), "channel": np.repeat(channel, members.shape[1])}
         chunk, at = (np.repeat(column, members.shape[1]) for column in (first, switch))
-        with p.repeat(times, chunk=_step(pieces, loops, times)):
+        with p.repeat(times, chunk=step):
             if up:
                 p.reduce(chunk, src=everyone, dst=at, **wide)
                 p.copy(first, src=switch, dst=switch, count=count, channel=channel)  # complete, in one message

@@ -8,7 +8,7 @@ to a sixteenth of the largest.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,6 +45,24 @@ class Loop(NamedTuple):
     slices: tuple[tuple[int, int], ...]
 
 
+class AlikeLoops(NamedTuple):
+    """Loops that are alike but for where they begin.
+
+    Parameters
+    ----------
+    loops : tuple of Loop
+        Those of the channels that have the first of them.
+    times : int
+        Number of loops.
+    step : int
+        The schedule's chunks from one to the next; 0 for a single one.
+    """
+
+    loops: tuple[Loop, ...]
+    times: int
+    step: int
+
+
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """All loops of all channels.
@@ -53,12 +71,19 @@ class Pieces:
     ----------
     width : int
         The schedule's chunks in all pieces of one place: with n pieces in a loop the schedule has n times as many.
-    loops : tuple of tuple of Loop
-        Loops by number, each with those of the channels that have so many.
+    runs : tuple of AlikeLoops
+        Loops by number, those that are alike together.
     """
 
     width: int
-    loops: tuple[tuple[Loop, ...], ...]
+    runs: tuple[AlikeLoops, ...]
+
+    @property
+    def loops(self) -> Iterator[tuple[Loop, ...]]:
+        """Loops by number, each with those of the channels that have so many."""
+        for loops, times, step in self.runs:
+            for k in range(times):
+                yield tuple(loop._replace(first=loop.first + k * step) for loop in loops)
 
 
 def pieces_of(parts: Sequence[ChannelPart], n_places: int, by_place: int = 1) -> Pieces:
@@ -82,16 +107,40 @@ def pieces_of(parts: Sequence[ChannelPart], n_places: int, by_place: int = 1) ->
         fine //= 2
     if n_places * n_pieces > CHECKED_UP_TO:
         fine = least
-    first = 0
-    by_number: list[list[Loop]] = [[] for _ in range(max(part.n_loops for part in parts))]
-    for channel, part in enumerate(parts):
-        full, last = (_sliced(*kind, largest, fine) for kind in ((part.chunk, part.slices),
-                                                                 (part.last_chunk, part.last_slices)))  # fmt: skip
-        for number in range(part.n_loops):
-            count, slices = last if number == part.n_loops - 1 else full
-            by_number[number].append(Loop(channel, first, count, slices))
-            first += count * by_place
-    return Pieces(first, tuple(map(tuple, by_number)))
+    kinds = [
+        [_sliced(*kind, largest, fine) for kind in ((part.chunk, part.slices), (part.last_chunk, part.last_slices))]
+        for part in parts
+    ]
+    lengths = [
+        ((part.n_loops - 1) * full[0] + last[0]) * by_place for part, (full, last) in zip(parts, kinds, strict=True)
+    ]
+    begins = list(itertools.accumulate(lengths, initial=0))
+    found: list[AlikeLoops] = []
+    ends_of = sorted({0, *(number for part in parts for number in (part.n_loops - 1, part.n_loops))})
+    for number, end in itertools.pairwise(ends_of):
+        loops = tuple(
+            Loop(channel, begin + number * full[0] * by_place, *(last if number == part.n_loops - 1 else full))
+            for channel, (part, begin, (full, last)) in enumerate(zip(parts, begins, kinds, strict=False))
+            if number < part.n_loops
+        )
+        steps = [loop.count * by_place for loop in loops]
+        if len({*steps}) == 1:
+            _join(found, AlikeLoops(loops, end - number, steps[0]))
+            continue
+        for k in range(end - number):
+            moved = (loop._replace(first=loop.first + k * step) for loop, step in zip(loops, steps, strict=True))
+            found.append(AlikeLoops(tuple(moved), 1, 0))
+    return Pieces(begins[-1], tuple(run if run.times > 1 else run._replace(step=0) for run in found))
+
+
+def _join(found: list[AlikeLoops], run: AlikeLoops) -> None:
+    """Add a run of equal steps, to the one before it where its loops go on from there."""
+    if found and [loop._replace(first=0) for loop in found[-1].loops] == [loop._replace(first=0) for loop in run.loops]:
+        loops, times, step = found[-1]
+        if all(b.first - a.first == times * step for a, b in zip(loops, run.loops, strict=True)):
+            found[-1] = AlikeLoops(loops, times + run.times, step)
+            return
+    found.append(run)
 
 
 def _sliced(chunk: int, n_slices: int, largest: int, fine: int) -> tuple[int, tuple[tuple[int, int], ...]]:
@@ -99,19 +148,3 @@ def _sliced(chunk: int, n_slices: int, largest: int, fine: int) -> tuple[int, tu
     count = max(n_slices, round(chunk / largest * fine))
     bounds = [count * i // n_slices for i in range(n_slices + 1)]
     return count, tuple((low, high - low) for low, high in itertools.pairwise(bounds))
-
-
-def runs(pieces: Pieces) -> list[tuple[tuple[Loop, ...], int]]:
-    """Join loops that are alike but for where they begin: the first of each run, and how many there are."""
-    loop_runs: list[tuple[tuple[Loop, ...], int]] = []
-    before: tuple[Loop, ...] = ()
-    facts: list[tuple[object, ...]] = []
-    for loops in pieces.loops:
-        known, facts = facts, [(loop.channel, loop.count, loop.slices) for loop in loops]
-        if known == facts and len({b.first - a.first for a, b in zip(before, loops, strict=True)}) == 1:
-            start, times = loop_runs[-1]
-            loop_runs[-1] = start, times + 1
-        else:
-            loop_runs.append((loops, 1))
-        before = loops
-    return loop_runs

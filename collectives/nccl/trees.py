@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from collectives.dense.double_tree import binary_tree, depths
 from commsim.core.program import Program
 
-from .pieces import Pieces, runs
+from .pieces import Pieces
 
 Parents = NDArray[np.int64]
 
@@ -134,9 +134,8 @@ def write_trees(
     if in_turn:  # the last piece comes down first: a connection keeps its order, so that the others wait for it
         write_trees(p, trees, pieces, up=up, down=False)
         up = False
-    for loops, times in reversed(runs(pieces)) if in_turn else runs(pieces):
+    for loops, times, step in reversed(pieces.runs) if in_turn else pieces.runs:
         of_channel = {loop.channel: loop for loop in loops}
-        step = _step(pieces, loops, times)
         begins = step * (times - 1) if in_turn else 0
         rows = [
             (tree.parent, tree.rank * pieces.width + loop.first + tree.place * loop.count + begin + begins, count,
@@ -177,14 +176,6 @@ def levels(rows: Sequence[tuple[Parents, int, int, int]]) -> list[tuple[NDArray[
             below = np.flatnonzero(depth == level)
             by_level.setdefault(level, []).append((below, parent[below], first, count, channel))
     return [_columns(by_level[level]) for level in sorted(by_level)]
-
-
-def _step(pieces: Pieces, loops: Sequence[object], times: int) -> int:
-    """Chunks from one loop to the next of a run."""
-    if times == 1:
-        return 0
-    number = next(i for i, found in enumerate(pieces.loops) if found is loops)
-    return pieces.loops[number + 1][0].first - pieces.loops[number][0].first
 
 
 def _columns(

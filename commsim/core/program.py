@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import InputError, ScheduleError
-from .schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule, Transfers
+from .schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule
 
+# Type of each field.
+TYPES = {name: TRANSFER[name] for name in TRANSFER.names or ()}
 # Transfers that are listed one by one, of 36 bytes each and thrice as much while they are written.
 MAX_LISTED = 2**25
 # Name of a schedule that is given none.
@@ -42,7 +45,8 @@ class Program:
             raise ScheduleError(f"data is cut into at least 1 chunk, got n_chunks={n_chunks}")
         self.n_ranks, self.n_chunks, self.n_helpers, self.n_scratch = n_ranks, n_chunks, n_helpers, n_scratch
         self._blocks: list[Block] = []
-        self._hops: list[Transfers] = []
+        # Of each hop its shape, and the fields that are not 0 throughout.
+        self._hops: list[tuple[tuple[int, ...], dict[str, ArrayLike]]] = []
         self._fences = 0
         self._repeating = False
         self._n_listed = 0
@@ -214,20 +218,24 @@ class Program:
         shape = np.broadcast_shapes(*(np.shape(c) for c in columns.values()))
         self.room_for(math.prod(shape))
         self._n_listed += math.prod(shape)
-        hop = np.empty(shape, TRANSFER)
-        for field, column in columns.items():
-            hop[field] = column
-        if hop.size:
-            self._hops.append(hop.ravel())
+        if math.prod(shape):
+            self._hops.append((shape, {
+                name: column if type(column) is int else np.array(column, TYPES[name])
+                for name, column in columns.items()
+                if type(column) is not int or column
+            }))  # fmt: skip
 
     def _close(
         self, times: int, first: int, step: tuple[int, int, int, int], xor: bool, orders: ArrayLike | None = None
     ) -> None:
         """Turn the hops written since the last block into a block."""
         if times > 0 and (self._hops or self._fences):
-            body = np.empty(sum(map(len, self._hops)), TRANSFER)
-            if self._hops:  # as bytes: NumPy would join the fields one by one, in thirty times as long
-                np.concatenate([hop.view(np.uint8) for hop in self._hops], out=body.view(np.uint8))
+            ends = list(itertools.accumulate((math.prod(shape) for shape, _ in self._hops), initial=0))
+            body = np.zeros(ends[-1], TRANSFER)
+            for (shape, columns), begin, end in zip(self._hops, ends, ends[1:], strict=False):
+                rows = body[begin:end].reshape(shape)
+                for field, column in columns.items():
+                    rows[field] = column
             body.setflags(write=False)  # not shared, so the block need not copy it
             along = None
             if orders is not None:

@@ -274,7 +274,7 @@ def _check_block(schedule: Schedule, block: Block) -> None:
         raise ScheduleError(f"{schedule.name}: a block repeats at least once, got {block.times}")
     for field, limit in (("hop", block.n_hops), ("stage", block.n_fences + 1)):
         column = block.body[field]
-        if column.size and (column[0] < 0 or column[-1] >= limit or (np.diff(column) < 0).any()):
+        if column.size and (column[0] < 0 or column[-1] >= limit or (column[1:] < column[:-1]).any()):
             raise ScheduleError(f"{schedule.name}: {field} must rise from 0 to at most {limit - 1} within a block")
     step = dict(zip(STEPPED, block.step, strict=True))
     for end in ("src", "dst"):
@@ -283,16 +283,18 @@ def _check_block(schedule: Schedule, block: Block) -> None:
         low, high = (participant.min(), participant.max()) if participant.size else (0, 0)
         if low < 0 or high >= limit:
             raise ScheduleError(f"{schedule.name}: {end} must be 0..{limit - 1}, got {low if low < 0 else high}")
-    if block.body.size and block.body["count"].min() < 1:
-        raise ScheduleError(f"{schedule.name}: count must be at least 1, got {block.body['count'].min()}")
+    count = block.body["count"].astype(np.int64)  # 32 bits could overflow in a damaged file
+    if count.size and count.min() < 1:
+        raise ScheduleError(f"{schedule.name}: count must be at least 1, got {count.min()}")
     for chunk, buffer in (("src_chunk", "src_buffer"), ("dst_chunk", "dst_buffer")):
-        sizes = np.array([schedule.n_chunks, schedule.n_chunks, schedule.n_scratch])[block.body[buffer]]
-        behind = block.body[chunk] + block.body["count"].astype(np.int64)  # 32 bits could overflow in a damaged file
-        bad_rows = np.flatnonzero((block.body[chunk] < 0) | (behind > sizes))
+        sizes = np.array([schedule.n_chunks, schedule.n_chunks, schedule.n_scratch])
+        size_of = sizes[0] if not block.body[buffer].any() else sizes[block.body[buffer]]
+        place = block.body[chunk]
+        bad_rows = np.flatnonzero((place < 0) | (place > size_of - count))
         if bad_rows.size:
             t = block.body[bad_rows[0]]
             raise ScheduleError(
-                f"{schedule.name}: {chunk} {t[chunk]} with count {t['count']} is outside the {sizes[bad_rows[0]]} "
+                f"{schedule.name}: {chunk} {t[chunk]} with count {t['count']} is outside the {sizes[t[buffer]]} "
                 f"chunks of {BUFFERS[t[buffer]]}"
             )
     if block.orders is not None:

@@ -76,7 +76,9 @@ class Carriers:
 
     def on_wire(self, chunk: float, framing: Framing | None) -> NDArray[np.float64]:
         """Return the bytes of each connection, headers included: float64[n_connections]."""
-        each = (framing or Framing()).on_wire(self.count * chunk) * self.times
+        sizes = np.arange(min(self.count.max(initial=0) + 1, len(self.count)))  # messages have few sizes
+        of_size = (framing or Framing()).on_wire((sizes if len(sizes) < len(self.count) else self.count) * chunk)
+        each = (of_size[self.count] if len(sizes) < len(self.count) else of_size) * self.times
         of_row = self.wires.of_row
         of_row = np.tile(of_row, len(each) // len(of_row)) if len(of_row) < len(each) else of_row
         return np.bincount(of_row, weights=each, minlength=len(self.ends)).astype(np.float64)

@@ -19,3 +19,13 @@ def test_the_largest_piece_may_be_another_channels():
     short = replace(WHOLE, n_bytes=200, chunk=200, last_chunk=200, n_loops=1)
     (first, _) = pieces_of([short, WHOLE], 1).loops
     assert [loop.count for loop in first] == [FINENESS // 4, FINENESS]
+
+
+def test_loops_that_go_on_in_equal_steps_are_one_run_and_others_their_own():
+    longer = replace(WHOLE, n_bytes=4000, n_loops=5)
+    found = pieces_of([longer, replace(longer, last_chunk=200)], 1)
+    assert [(run.times, run.step) for run in found.runs] == [(4, FINENESS), (1, 0)]
+    assert [loop.first for loops in found.loops for loop in loops[:1]] == [FINENESS * k for k in range(5)]
+    uneven = pieces_of([longer, replace(longer, chunk=400, last_chunk=400)], 1)
+    assert [(run.times, run.step) for run in uneven.runs] == [(1, 0)] * 5
+    assert [loop.first - FINENESS * 5 for _, loop in uneven.loops] == [FINENESS // 2 * k for k in range(5)]
