@@ -63,6 +63,8 @@ class FlowPaths:
 
     Attributes
     ----------
+    of_routes : dict
+        Results that events gave, by routes, size, starts and headers: hashes that draw the same routes share them.
     is_regular : bool
         Whether ways other than the event engine may apply.
     n_transfers, n_rows : int
@@ -77,6 +79,7 @@ class FlowPaths:
     _chosen: dict[bool, dict[Way, float]] = field(default_factory=dict)
     _hashed: dict[int, FlowPaths] = field(default_factory=dict)
     _answered: dict[bool, dict[Way, float]] = field(default_factory=dict)
+    of_routes: dict[Any, Any] = field(default_factory=dict)
     is_regular: bool = field(init=False, repr=False, compare=False)
     n_transfers: int = field(init=False, repr=False, compare=False)
     n_rows: int = field(init=False, repr=False, compare=False)
@@ -94,6 +97,7 @@ class FlowPaths:
             "_chosen": {},
             "_hashed": {},
             "_answered": {},
+            "of_routes": {},
         }
 
     def forget(self) -> None:
@@ -203,7 +207,7 @@ class FlowPaths:
         if (known := self._hashed.get(seed)) is not None:
             return known
         paths = dataclasses.replace(self, seed=seed, _plans={}, _chosen={}, _hashed={})
-        paths._answered = self._answered
+        paths._answered, paths.of_routes = self._answered, self.of_routes
         vars(paths).update({name: vars(self)[name] for name in vars(self).keys() & OF_SCHEDULE})
         begun = self.shared
         vars(paths)["shared"] = None if begun is None else begun.hashed_by(seed)

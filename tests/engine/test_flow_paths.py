@@ -14,7 +14,7 @@ from commsim.core import limits
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
-from commsim.engine import flow_paths, job_connections
+from commsim.engine import flow, flow_paths, job_connections
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.simultaneous import begun_together
@@ -169,3 +169,15 @@ def test_connections_are_the_rows_unless_rounds_go_to_other_ranks(build: Callabl
     network = star(16)
     paths = FlowPaths(network, FlowJob(build(16), place(network, 16)))
     assert (paths.n_connections, paths.n_rows) == (n, 32)
+
+
+@pytest.mark.parametrize("method", ["bottlenecks", "events"])
+def test_hashes_that_draw_the_same_routes_are_simulated_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A star of machines has one path, though its routing hashes: a second draw took as long as the first."""
+    net = leaf_spine(4, 2, 4, 12.5e9)
+    paths = FlowPaths(net, FlowJob(recursive_doubling_all_reduce(4), place(net, 4)))  # all below one leaf
+    found = paths.simulate(2**20, method=method)
+    monkeypatch.setattr(flow, "simulate_plan", None)
+    assert paths.hashed_by(7).simulate(2**20, method=method).time == found.time
+    with pytest.raises(TypeError):
+        paths.hashed_by(7).simulate(2**21, method=method)

@@ -226,20 +226,24 @@ def _plan_bottlenecks(paths: FlowPaths) -> Simulation | None:
     from commsim.engine.bottlenecks.bottlenecks import simulate_bottlenecks
     from commsim.engine.bottlenecks.group_state import lay_out_groups
 
+    from .by_routes import by_routes
+
     plan = paths.tables  # which the event engine begins with as well
     groups = lay_out_groups(plan)
-    return None if groups is None else partial(simulate_bottlenecks, plan, groups)
+    return None if groups is None else by_routes(paths, partial(simulate_bottlenecks, plan, groups))
 
 
 def _plan_events(paths: FlowPaths) -> Simulation:
     from commsim.engine.flow import simulate_flows
+
+    from .by_routes import by_routes
 
     plan = paths.tables
 
     def simulate(size: float, **options: Any) -> Result:
         return simulate_flows(plan, size, **options)[0]
 
-    return simulate
+    return by_routes(paths, simulate)
 
 
 RINGS = Way("recurrence", ALONE, IN_STEP, _estimate_rings, _plan_rings, traces=False, least=costs.RINGS_BEGIN)
