@@ -5,11 +5,14 @@ No size is written here: what changes from release to release is in ``model_vers
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from collectives.nccl.call import MAX_HEADS
 from commsim.core.cache import Cache
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 
 from .expected_costs import HALVES, algorithm_bandwidth, latency
 from .model_versions import SMALLEST_CORRECTED, TREE_CORRECTION, model_of
@@ -23,6 +26,8 @@ _ALLOWED = {
     "all_reduce": ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree"),
 }  # fmt: skip
 PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "tree"}
+# Releases, from one up to before another, in which the ring is the backup of what is forced and not there.
+RING_INSTEAD = (2, 19), (2, 24)
 
 # Tables of the settings that were asked for last, which are kept too, so that their ids stay their own.
 _TABLES: Cache[tuple[NcclSetting, tuple[Cell, ...]]] = Cache(32)
@@ -178,6 +183,19 @@ def nvls_heads(setting: NcclSetting) -> int:
     """Return the GPUs of a machine that head a part with NVLink SHARP: as many as the search has channels for."""
     found = setting.channels["nvls"].n if "nvls" in setting.channels else 0
     return min(found or MAX_HEADS, MAX_HEADS, setting.n_ranks // setting.n_nodes)
+
+
+def ring_instead(setting: NcclSetting, name: str, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], list[Remark]]:
+    """Return the parameters of a call, with a ring where NCCL forced to NVLink SHARP falls back to one, and a remark.
+
+    From 2.19 to 2.23 the ring is what is left where nothing of ``NCCL_ALGO`` is there (``ringbdw`` in
+    ``src/graph/tuning.cc``, backup of ``src/enqueue.cc``); before and after, NCCL ends with an error.
+    """
+    forced, (first, behind) = str(parameters.get("algorithm", "")), RING_INSTEAD
+    if not forced.startswith("nvls") or "nvls" in setting.channels or not first <= setting.version < behind:
+        return dict(parameters), []
+    text = f"{name}: NCCL {setting.version[0]}.{setting.version[1]} takes a ring, since {forced} is not there"
+    return {**parameters, "algorithm": "ring"}, [Remark("library-fallback", text, needed=True)]
 
 
 def lacks_nvls_of_two(version: tuple[int, int], n_gpus: int) -> bool:

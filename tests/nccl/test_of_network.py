@@ -167,6 +167,18 @@ def test_two_gpus_of_a_machine_have_nvlink_sharp_since_2_28(n_gpus, version, has
             cs.predict(asked, "dgx-h100", "1MiB", n_ranks=n_gpus)
 
 
+@pytest.mark.parametrize("version", ["2.19", "2.23"])
+def test_nvlink_sharp_that_is_forced_where_there_is_none_leaves_the_ring_before_2_24(version):
+    """Public: 8 H100 with NCCL_ALGO=NVLS reach a ring's rate with 2 GPUs (NVIDIA/nccl issue 1455, September 2024)."""
+    time, ring = (
+        cs.predict(f"nccl_all_reduce:algorithm={name},version={version}", "dgx-h100", "4GiB", n_ranks=2).time
+        for name in ("nvls", "ring")
+    )
+    assert time == ring
+    plan = prepare(f"nccl_all_reduce:algorithm=nvls,version={version}", "dgx-h100", n_ranks=2)
+    assert any(remark.code == "library-fallback" for remark in plan.launch.notes)
+
+
 def test_a_rack_of_72_gpus_has_32_heads_of_nvlink_sharp():
     nvls = derive("gb200-nvl72").channels["nvls"]
     assert nvls.n == 32

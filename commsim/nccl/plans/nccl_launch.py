@@ -42,7 +42,7 @@ from commsim.nccl.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.nccl.prediction import EXCHANGES, direct_heads, over_releases
 from commsim.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.nccl.site import Site, site_of
-from commsim.nccl.tuning_table import PATTERN, Cell, cells, lacks_nvls_of_two, nvls_parameters
+from commsim.nccl.tuning_table import PATTERN, Cell, cells, lacks_nvls_of_two, nvls_parameters, ring_instead
 from commsim.prediction.collective_names import check_library, with_gpus
 from commsim.prediction.good_parameters import by_rails
 
@@ -304,8 +304,7 @@ def nccl_launch(
     parameters = {key: value for key, value in parameters.items() if value != AUTO}
     unit = units(network)[placement.nodes[:n_ranks]]
     _, first, number = np.unique(unit, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
+    machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in np.argsort(first))
     name, setting, notes = build.__name__, None, [Remark("machines", f"{build.__name__}: {_machines_text(machines)}")]
     if "gpu" not in decided.words:
         check_library(name, network)
@@ -327,21 +326,21 @@ def nccl_launch(
             notes.append(Remark("library-unknown", f"{name}: 2 channels of Simple", needed=True, details=str(error)))
         else:
             check_release(setting.gpu, setting.version)
+            parameters, told = ring_instead(setting, name, parameters)
+            notes += told
     sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
     found = NcclLaunch(build, parameters, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= parameters.keys():
         notes.append(Remark("library-choice", f"{name}: {told_choice(setting, operation, parameters)}"))
-    taken = setting.assumed if setting is not None else ()
     notes += [] if setting is None else shown_by_network(setting)
-    assumed = [one.what for one in taken if not one.code]
+    assumed = [] if setting is None else [one.what for one in setting.assumed if not one.code]
     if setting is not None and sharp is not None and len(sharp.switches) > 1:
         assumed.insert(0, sharp.text(network))
     if assumed and setting is not None and "version" not in parameters:
         assumed.append(f"NCCL is {setting.version[0]}.{setting.version[1]} (version=)")
     if assumed:
-        notes.append(
-            Remark(ASSUMED, f"{name}: {count_text(len(assumed), 'setting')} assumed", details="; ".join(assumed))
-        )
+        text = f"{name}: {count_text(len(assumed), 'setting')} assumed"
+        notes.append(Remark(ASSUMED, text, details="; ".join(assumed)))
     return dataclasses.replace(found, notes=tuple(notes))
 
 
