@@ -172,6 +172,20 @@ def test_the_table_has_every_cell_and_says_why_one_is_empty():
         cells(setting(), "all_to_all")
 
 
+# NCCL 2.27, src/graph/search.cc: speedArrayInter, and sm90SpeedArrayInter for Hopper.
+RATES_BETWEEN_MACHINES = {
+    "ampere": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
+    "hopper": (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
+}
+
+
+@pytest.mark.parametrize(("gpu", "gbs"), [(gpu, gbs) for gpu, rates in RATES_BETWEEN_MACHINES.items() for gbs in rates])
+def test_a_nic_has_one_channel_where_its_rate_is_one_that_nccl_tries(gpu, gbs):
+    assert packed_channels(gpu, 1e12, gbs * 1e9, 8) == (8, gbs * 1e9)
+    just_more = gbs * 1e9 * 1.001
+    assert packed_channels(gpu, 1e12, just_more, 8) == (8, gbs * 1e9)
+
+
 def test_channels_are_packed_and_doubled():
     assert packed_channels("ampere", 240e9) == (6, 40e9)
     assert doubled("ampere", 6, 40e9) == (12, 20e9)

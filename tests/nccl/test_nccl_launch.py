@@ -167,3 +167,16 @@ def test_a_release_that_nobody_says_is_an_assumption():
     (note,) = said("nccl_all_reduce")
     assert note.details.endswith(f"; NCCL is {NEWEST[0]}.{NEWEST[1]} (version=)")
     assert not said("nccl_all_reduce:version=2.27")
+
+
+@pytest.mark.parametrize(
+    ("call", "is_told"),
+    [("", True), (":algorithm=ring", True), (":protocol=simple", True), (":algorithm=ring,protocol=simple", False)],
+)
+def test_what_nccl_would_choose_is_told_unless_all_of_it_was_asked_for(call, is_told):
+    notes = prepare(f"nccl_all_reduce{call}", H100).notes
+    assert [note.code for note in notes].count("library-choice") == is_told
+
+
+def test_of_an_all_to_all_nccl_chooses_no_algorithm():
+    assert "library-choice" not in [note.code for note in prepare("nccl_all_to_all", H100).notes]

@@ -20,6 +20,12 @@ def test_small_sizes_take_ll_and_large_ones_add_in_the_switch():
     assert best(2**30, "reduce_scatter").name == "ReduceScatter_LDMC"
 
 
+@pytest.mark.parametrize(("n", "adds"), [(1, False), (2, True)])
+def test_the_switch_adds_with_two_channels_of_nvlink_sharp_or_more(n, adds):
+    found = kernels(setting(8, 1, nvls=Channels(n, 40e9, 40e9)), "all_reduce", 2**30)
+    assert any("MC" in kernel.name for kernel in found) == adds
+
+
 def test_without_nvlink_sharp_gpus_read_and_write_each_other():
     found = kernels(setting(8, 1), "all_reduce", 2**30)
     assert [kernel.name for kernel in found] == ["AllReduce_RSxLD_AGxST", "AllReduce_AGxLL_R"]

@@ -54,6 +54,8 @@ def test_hosts_without_switches_have_ports_and_cables():
         ({"port": 1e308}, r"a price of 0 to 1e\+18"),  # the sum was inf
         ({"port": "many"}, "a finite number"),
         ({"switch": {"few": 1}}, "a number of ports"),
+        ({"switch": {"0": 1}}, "a number of ports"),
+        ({"switch": {"123456789": 1}}, "a number of ports"),
         ({"prot": 1}, "did you mean port"),
     ],
 )

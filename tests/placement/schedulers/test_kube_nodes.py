@@ -79,6 +79,8 @@ def test_nodes_that_are_not_ready_are_busy():
     ("change", "message"),
     [
         (lambda t: t["items"][2]["metadata"]["labels"].pop(V1[0]), "node n2 has no label .*/tier-0, which node n0 has"),
+        (lambda t: t["items"][2]["metadata"]["labels"].update({V1[0]: ""}), "node n2 has no label .*/tier-0"),
+        (lambda t: t["items"][2]["metadata"]["labels"].update({V1[0]: 7}), "node n2 has no label .*/tier-0"),
         (lambda t: t["items"][1]["metadata"].update(name="n0"), "n0"), (lambda t: t.update(items=[]), "has no nodes"),
         (lambda t: t["items"][0]["status"]["allocatable"].update({"nvidia.com/gpu": "8k"}), "nvidia.com/gpu must be a"),
         (lambda t: [i["status"].update(allocatable={}) for i in t["items"]], "no node has nvidia.com/gpu"),
