@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import importlib
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from commsim.extensions import house
 
-from .parsing import Parser, print_error, sentence
+from .parsing import Parser, print_error
 
 if TYPE_CHECKING:
-    from .flags import Flags, Verb
+    from .flags import Verb
 
 # Verbs under the question that they answer; one whose extension is not there is left out.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -40,8 +39,6 @@ WITHOUT_NUMPY = ("examples", "schema")
 # Verbs of which some words are old names.
 WITH_OLD_WORDS = ("advise", "report", "convert")
 
-# Where the parser keeps -v of a verb that has no --verbose.
-SHOW_ALL = "show_all"
 # Characters of the verbs of a verb that its usage lists.
 MAX_LISTED = 70
 # What stands under all verbs.
@@ -89,10 +86,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             words = [usual[0], *words]
         args = parser.parse_args(words)
         command: Verb = vars(args).pop("command")
-        verbose: bool = vars(args).pop(SHOW_ALL, False) or getattr(args, "verbose", False)
+        verbose: bool = getattr(args, "show_all", False) or getattr(args, "verbose", False)
         config = command.config.from_args(args, may_run)
-        _check_answers(config)
         from commsim.report.answer import show
+
+        from .flags import WRITTEN
+
+        if any(getattr(config, name, None) for name in WRITTEN):
+            from .flags.outputs import check_outputs
+
+            check_outputs(config)
 
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
         with contextlib.ExitStack() as outputs:
@@ -141,23 +144,6 @@ def _print_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _check_answers(config: Flags) -> None:
-    """Refuse a file for the results that cannot be written, before the work and not after it."""
-    for path in (getattr(config, "json", None), getattr(config, "csv", None)):
-        if path and isinstance(path, str) and path != "-":
-            from pathlib import Path
-
-            from commsim.core.files.whole_files import check_writable
-
-            check_writable(Path(path))
-    from .flags import WRITTEN
-
-    if any(getattr(config, name, None) for name in WRITTEN):
-        from .flags.outputs import check_outputs
-
-        check_outputs(config)
-
-
 def listed_verbs() -> dict[str, str]:
     """Return what each verb of the help does, in its order; verbs of packages that were read already are last."""
     from .parsing.aliases import HIDDEN
@@ -189,30 +175,23 @@ def parser_of(verb: str, words: Sequence[str] = ()) -> tuple[Parser, list[str]]:
     Parser, list of str
         Where one of its verbs is meant if none is named: that one, and all of them; otherwise empty.
     """
-    parser = Parser(prog=f"commsim {verb}", description=sentence(house().summaries[verb]))
+    parser = Parser(prog=f"commsim {verb}", description=house().summaries[verb])
     commands = commands_of(verb)
     if verb in commands:
-        _add(parser, commands[verb])
+        commands[verb].config.add_arguments(parser)
+        parser.set_defaults(command=commands[verb])
         return parser, []
     names = [name.partition(" ")[2] for name in commands]
     listed = "|".join(names)
     verbs = parser.add_subparsers(required=True, metavar=listed if len(listed) <= MAX_LISTED else "VERB")
     asked = words[0] if words else ""
     for name, command in zip(names, commands.values(), strict=True):
-        own = verbs.add_parser(name, help=command.summary, description=sentence(command.summary))
+        own = verbs.add_parser(name, help=command.summary, description=command.summary)
         if asked == name or asked not in names:
-            _add(own, command)
+            command.config.add_arguments(own)
+            own.set_defaults(command=command)
     usual = [name for name, command in zip(names, commands.values(), strict=True) if command.is_usual]
     return parser, [*usual, *names] if usual else []
-
-
-def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
-    command.config.add_arguments(parser)
-    if "-v" not in parser._option_string_actions:
-        parser.add_argument(
-            "-v", dest=SHOW_ALL, action="store_true", help="show all columns and notes, even on a terminal"
-        )
-    parser.set_defaults(command=command)
 
 
 def _listed(verb: str, what: str, width: int) -> str:

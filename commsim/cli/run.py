@@ -64,13 +64,14 @@ def run(config: RunConfig) -> Answer:
     for name, one in renderings.items():
         one.check(getattr(config, name))  # a file that cannot be written is refused before anything is computed
     answered = kind.answer(config, sizes)
-    parts = [*remarks(without_effect(config)), *answered.parts]
+    unused = without_effect(config) if config.given("iters", "warmup_iters") else []
+    parts = [*remarks(unused), *answered.parts]
     codes = {one.code for part in parts if isinstance(part, Remarks) for one in part.items}
     if SIZE_UNUSED in codes and not config.asks_sizes:  # of the usual size it is no news
         parts = without(parts, SIZE_UNUSED)
     for one in renderings.values():
         parts += one.render(config, answered)
-    more = answered.more | {"network": resolved_network(answered.network)}
+    more = answered.more | {"network": functools.partial(resolved_network, answered.network)}
     return Answer(parts, answered.rows, config.flags("report") | answered.chosen, more)
 
 
@@ -84,9 +85,9 @@ def _collectives(config: RunConfig, sizes: Sequence[int]) -> Answered:
     left_out: dict[str, NoClosedFormError] = {}
     for scenario in scenarios:
         try:
-            solutions.append(solve(scenario, sizes, over=functools.partial(progress, what=scenario.name)))
+            solutions.append(solve(scenario, sizes, over=functools.partial(progress, what=scenario.work.title)))
         except NoClosedFormError as error:  # the others may have one
-            left_out[scenario.name] = error
+            left_out[scenario.work.title] = error
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [Remark("skipped", f"skipped: {name}: {error}", needed=True) for name, error in left_out.items()]
@@ -97,7 +98,7 @@ def _collectives(config: RunConfig, sizes: Sequence[int]) -> Answered:
         ranked = rank(config, solutions) if rank else []
     answered = answered_by(config, solutions, remarks(skipped), brief=bool(ranked) and len(sizes) == 1)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked, *remarks(unlike)])
-    names = tuple(solution.scenario.name for solution in solutions)
+    names = tuple(solution.scenario.work.title for solution in solutions)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 
@@ -149,15 +150,8 @@ def answered_by(
     first = solutions[0].scenario
     known = config.engine in house().reports
     more = house().reports[config.engine].more(first.wish) if known else {}
-    return answered_of(config, parts, rows, first.network, solutions=solutions, more=more)
-
-
-def answered_of(
-    config: RunConfig, parts: Sequence[Part], rows: Sequence[RunRow], network: Network, **more: Any
-) -> Answered:
-    """Return what was predicted, of rows."""
     results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
-    return Answered(parts, LazyRows(json_row, rows), results, network, chosen=chosen, **more)
+    return Answered(parts, LazyRows(json_row, rows), results, first.network, more, solutions, chosen)
 
 
 def resolved_network(network: Network) -> dict[str, Any]:

@@ -237,10 +237,8 @@ def read_group(text: str) -> list[int]:
 
 
 def without_effect(config: PlayConfig) -> list[Remark]:
-    """Describe which flags of nccl-tests change nothing in a simulation."""
+    """Describe which of the flags -n and -w of nccl-tests, that are given, change nothing in a simulation."""
     flags = [name for name, value in (("-n", config.iters), ("-w", config.warmup_iters)) if value is not None]
-    if not flags:
-        return []
     if not config.start_jitter:
         text = f"{' and '.join(flags)}: no effect, a simulation without jitter gives the same time every time"
         return [Remark("option-unused", text)]

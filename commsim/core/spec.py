@@ -18,10 +18,13 @@ from .units import PARSERS, WRITERS
 
 # Of files that hold a network, a placement, a schedule or a result of ours.
 SUFFIXES = (".toml", ".json", ".npz")
-_WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
 # ``FILE.py``, and what is asked of it.
 OWN_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
-_DECIMAL = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# What a number of each kind is.
+_NUMBERS: dict[Any, re.Pattern[str]] = {
+    int: re.compile(r"[+-]?\d{1,4000}", re.ASCII),
+    float: re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII),
+}
 
 
 class OwnFile(str):
@@ -174,7 +177,16 @@ def write_spec(build: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
         Its arguments; those that are None are left out.
     """
     hints = typing.get_type_hints(build, include_extras=True)
-    parts = [f"{key}={_write(value, hints[key])}" for key, value in arguments.items() if value is not None]
+    parts: list[str] = []
+    for key, value in arguments.items():
+        if value is None:
+            continue
+        _, quantity, _ = _meaning(hints[key])
+        if quantity:
+            value = WRITERS[quantity](value)
+        elif isinstance(value, bool):
+            value = str(value).lower()
+        parts.append(f"{key}={'x'.join(map(str, value)) if isinstance(value, tuple) else value}")
     return f"{build.__name__}:{','.join(parts)}" if parts else build.__name__
 
 
@@ -214,15 +226,6 @@ def _meaning(hint: Any) -> tuple[Any, str, bool]:
 
 def _is_whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
-
-
-def _write(value: Any, hint: Any) -> str:
-    _, quantity, _ = _meaning(hint)
-    if quantity:
-        return WRITERS[quantity](value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "x".join(str(v) for v in value) if isinstance(value, tuple) else str(value)
 
 
 def _letters(name: str) -> str:
@@ -289,11 +292,11 @@ def as_whole(text: str) -> int:
 
 def is_number(text: str, kind: type[int] | type[float]) -> bool:
     """Whether text is a number of a kind: not 1_000, other scripts' digits, nan or infinity, as Python has it."""
-    return (_WHOLE if kind is int else _DECIMAL).fullmatch(text) is not None
+    return _NUMBERS[kind].fullmatch(text) is not None
 
 
 def _number(kind: type[int] | type[float], text: str, name: str, wanted: str) -> Any:
-    if not is_number(text, kind):
+    if _NUMBERS[kind].fullmatch(text) is None:
         raise InputError(f"{name} must be {wanted}, got {text!r}")
     value = kind(text)
     if abs(value) > (2**63 if kind is int else sys.float_info.max):

@@ -80,7 +80,21 @@ def load_network(text: str) -> Network:
     InputError
         If a name is unknown, an argument is wrong, or the file does not hold a network.
     """
-    if text.partition(":")[0] not in TOPOLOGIES and (found := network_of_another_tool(text)) is not None:
+    name = text.partition(":")[0].strip()
+    if "@" not in text and name in TOPOLOGIES:
+        entry, raw = TOPOLOGIES[name], split_spec(text)[1]
+        try:
+            if not ("machines" in raw or entry.metadata["holds_machines"]):
+                return entry.build(**read_arguments(entry.build, raw))
+            from .machines_named import network_of_its_machines
+
+            return network_of_its_machines(name, raw, load_network)
+        except InputError:
+            from .machines_named import refuse_of_machines
+
+            refuse_of_machines(name, raw)
+            raise
+    if (found := network_of_another_tool(text)) is not None:
         return found
     if Path(text).suffix in SUFFIXES and (is_there(text) or "@" not in text):
         from commsim.core.files.network_file import read_network  # only for files, as below
@@ -94,24 +108,6 @@ def load_network(text: str) -> Network:
 
         own, given = own_entry(TOPOLOGIES, text)
         return own.build(**read_arguments(own.build, given))
-    name = text.partition(":")[0].strip()
-    if "@" not in text and name in TOPOLOGIES:
-        build, raw = TOPOLOGIES[name].build, split_spec(text)[1]
-        try:
-            if "machines" in raw:
-                from topologies.machine_count import with_count
-
-                raw = with_count(name, raw)
-            if TOPOLOGIES[name].metadata["holds_machines"]:
-                from .machines_named import network_of_its_machines
-
-                return network_of_its_machines(name, split_spec(text)[1], raw, load_network)
-            return build(**read_arguments(build, raw))
-        except InputError:
-            from .machines_named import refuse_of_machines
-
-            refuse_of_machines(name, raw)
-            raise
     from .machines_named import network_of_machines
 
     return network_of_machines(text, load_network)

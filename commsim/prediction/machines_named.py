@@ -62,22 +62,27 @@ def network_of_machines(text: str, load: Load) -> Network:
     return build(**read_arguments(build, raw))
 
 
-def network_of_its_machines(name: str, given: Mapping[str, str], raw: Mapping[str, str], load: Load) -> Network:
-    """Build a topology that puts machines on itself.
+def network_of_its_machines(name: str, given: Mapping[str, str], load: Load) -> Network:
+    """Build a topology that is given a number of machines, or puts machines on itself.
 
     Parameters
     ----------
     name : str
         Name of the topology.
-    given, raw : mapping of str to str
-        Its arguments as they were given, and with the number of machines.
+    given : mapping of str to str
+        Its arguments.
     load : callable
         As for :func:`network_of_machines`.
     """
-    if joined := _of_preset(name, given):
-        return _joined(joined, load)
-    build = TOPOLOGIES[name].build
-    return build(**read_arguments(build, _under_machines(name, raw)))
+    from topologies.machine_count import with_count
+
+    entry = TOPOLOGIES[name]
+    raw: Mapping[str, str] = with_count(name, dict(given)) if "machines" in given else given
+    if entry.metadata["holds_machines"]:
+        if joined := _of_preset(name, given):
+            return _joined(joined, load)
+        raw = _under_machines(name, raw)
+    return entry.build(**read_arguments(entry.build, raw))
 
 
 def _several(name: str, raw: Mapping[str, str]) -> str:

@@ -182,14 +182,17 @@ def scenario_of(
     >>> [round(r.time * 1e6, 2) for r in cs.solve(asked, ["1MiB", "2MiB"]).results]
     [137.83, 263.66]
     """
+    work: Work = CollectiveWork()
     if options:
         check_names(options, ScenarioOptions)
         options = cast(ScenarioOptions, checked_all(options))
-    seed, operation, work = options.get("seed"), options.get("operation"), _work_of(options)
+        work = _work_of(options) or work
+    seed, operation = options.get("seed"), options.get("operation")
     fail, scale, routing = options.get("fail", ()), options.get("scale", ()), options.get("routing")
-    whole = loaded(network)
+    whole = network if isinstance(network, Network) else loaded(network)
     placement, n_ranks = options.get("placement"), options.get("n_ranks")
-    placement, n_ranks = placement_of(placement, whole, n_ranks)
+    if placement is not None:
+        placement, n_ranks = placement_of(placement, whole, n_ranks)
     costs: dict[str, Any] = {name: options.get(name) for name in COSTS}
     where, notes = changed_network(whole, fail=fail, scale=scale, seed=seed or 0, **costs)
     left = (
@@ -201,7 +204,9 @@ def scenario_of(
     if routing is None and wish.engine != "flow":
         routing = wish.routing_on(where)
     each = work.ranks_of_each if isinstance(work, CollectiveWork) and callable(collective) else 0
-    spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
+    spec = "" if collective is None else collective
+    if not isinstance(spec, str):
+        spec = collective_of(spec, each or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
         spec = spelled_out(spec, operation)
     if not isinstance(work, CollectiveWork):
@@ -219,6 +224,9 @@ def scenario_of(
     random = random or is_hashed(routing or where.routing) or not isinstance(work, CollectiveWork)
     if seed is not None and not random and not _draws_faults((*fail, *scale)):
         notes.append(Remark("seed-unused", "seed: no effect, nothing here is drawn at random"))
+    if wish.iterations > 1 and not wish.start_jitter:
+        text = "iterations: no effect, a simulation without jitter gives the same time every time"
+        notes.append(Remark("option-unused", text))
     return Scenario(
         where, work, placement, routing, seed or 0,
         options.get("assume_programmable", True), wish, tuple(notes),
@@ -290,12 +298,12 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[Rem
     return wish, notes
 
 
-def _work_of(options: ScenarioOptions) -> Work:
-    """Return the work that the options ask for; without one, a collective that is still to be named."""
+def _work_of(options: ScenarioOptions) -> Work | None:
+    """Return the work that the options ask for; None where they ask for a collective."""
     named = {name: options.get(name) for name in WorkOptions.__annotations__}
     works = {name: value for name, value in named.items() if value is not None and value != ()}
     if not works:
-        return CollectiveWork()
+        return None
     name = "work" if "work" in works else next(iter(works))
     value = works.pop(name)
     if name == "work" and isinstance(value, str):

@@ -21,7 +21,7 @@ from commsim.prediction.result_remarks import of_detection
 from commsim.prediction.scenario import Scenario
 from commsim.prediction.work_plan import OPTIONS, Outcome, WorkPlan
 
-__all__ = ["Solution", "plan_of", "require_options", "solve", "without_effect"]
+__all__ = ["Solution", "plan_of", "require_options", "solve"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -176,7 +176,7 @@ def solve(
     if whole is None and scenario.whole is not None:
         whole = plan_of_whole(scenario)
     results = results if whole is None else with_whole(scenario, results, wanted, whole)
-    derived = [*scenario.remarks, *without_effect(scenario), *notes, *plan.notes]
+    derived = [*scenario.remarks, *notes, *plan.notes]
     title = scenario.work.title
     named, found = {title: plan}, {title: results}
     has_faults = scenario.slower or scenario.failed
@@ -249,12 +249,3 @@ def _of_faults(scenario: Scenario, *found: Any) -> list[Remark]:
     from commsim.prediction.plans.unused_faults import of_unused_faults
 
     return of_unused_faults(scenario, *found)
-
-
-def without_effect(scenario: Scenario) -> list[Remark]:
-    """Describe which options change nothing."""
-    wish = scenario.wish
-    if wish.iterations > 1 and not wish.start_jitter:
-        text = "iterations: no effect, a simulation without jitter gives the same time every time"
-        return [Remark("option-unused", text)]
-    return []

@@ -21,7 +21,7 @@ from commsim.prediction.collective_names import require_operation, spelled_out
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.unused_faults import of_unused_faults
 from commsim.prediction.scenario import Scenario
-from commsim.prediction.solve import Solution, plan_of_whole, solve, without_effect
+from commsim.prediction.solve import Solution, plan_of_whole, solve
 from commsim.ranking.contenders import (
     about_given,
     algorithms_for,
@@ -197,7 +197,7 @@ def rank(
     ranking = rank_algorithms(
         list(plans), sizes, lambda spec, size: with_launch(plans[spec], predict(spec, plans[spec], size), launch)
     )
-    derived = dict.fromkeys((*scenario.remarks, *without_effect(scenario), *about_sizes, *skipped(left_out)))
+    derived = dict.fromkeys((*scenario.remarks, *about_sizes, *skipped(left_out)))
     derived |= dict.fromkeys(note for plan in plans.values() for note in plan.notes)
     notes = about_given(plans, network)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}

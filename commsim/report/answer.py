@@ -135,7 +135,7 @@ class Answer:
     flags : mapping, optional
         Configuration that the JSON repeats. Default: all flags of the verb.
     more : mapping
-        Further keys of the JSON, beside the results.
+        Further keys of the JSON, beside the results; a value that is a function is called when the JSON is written.
     key : str, optional
         Name of the rows in the JSON; None where `more` has what they hold, and only the CSV is made of them.
     lines : sequence of mapping, optional
@@ -163,6 +163,7 @@ class Answer:
         return tuple(dict.fromkeys(notes))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LazyRows(Sequence[Mapping[str, Any]]):
     """Rows for programs, each made when it is read: a terminal shows none.
 
@@ -174,18 +175,18 @@ class LazyRows(Sequence[Mapping[str, Any]]):
         What the rows are made of.
     """
 
-    def __init__(self, make: Callable[[Any], Mapping[str, Any]], items: Sequence[Any]) -> None:
-        self._make, self._items = make, items
+    make: Callable[[Any], Mapping[str, Any]]
+    items: Sequence[Any]
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
     @overload
     def __getitem__(self, at: int) -> Mapping[str, Any]: ...
     @overload
     def __getitem__(self, at: slice) -> Sequence[Mapping[str, Any]]: ...
     def __getitem__(self, at: int | slice) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
-        return LazyRows(self._make, self._items[at]) if isinstance(at, slice) else self._make(self._items[at])
+        return LazyRows(self.make, self.items[at]) if isinstance(at, slice) else self.make(self.items[at])
 
 
 def remarks(notes: Iterable[Remark]) -> list[Part]:
@@ -234,7 +235,8 @@ def show(
     n_lines = _print_all(answer.parts, verbose)
     if answer.complete is not None:
         answer = _completed(answer, answer.complete, verbose)
-    _print_largest(answer.remarks, verbose, n_lines)
+    if not verbose and (notes := answer.remarks):
+        _print_largest(notes, n_lines)
     if answer.rows is None or not (json or csv):
         return answer.code
     from .answer_files import write_answer, write_rows
@@ -275,7 +277,7 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
         "schema": 1,
         "config": config,
         **rows,
-        **answer.more,
+        **{name: value() if callable(value) else value for name, value in answer.more.items()},
         "remarks": [remark.tree() for remark in answer.remarks],
     }
 
@@ -286,9 +288,9 @@ def largest(remarks: Iterable[Remark]) -> list[Remark]:
     return sorted(distinct(shown), key=lambda one: -one.size)[:MOST_SHOWN] if shown else []
 
 
-def _print_largest(remarks: Sequence[Remark], verbose: bool, n_lines: int) -> None:
+def _print_largest(remarks: Sequence[Remark], n_lines: int) -> None:
     """Print the remarks of the largest effect, on as many lines as there are left; a fault of a file always."""
-    for number, remark in enumerate([] if verbose else largest(remarks)):
+    for number, remark in enumerate(largest(remarks)):
         n_lines += len(comment_lines(remark.text))
         if n_lines > MOST_SHOWN and (number or remark.code != FAULT):
             return

@@ -118,7 +118,7 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
             datatype,
             names[i % len(schedules)],
             costs,
-            solution.scenario.name,
+            solution.scenario.work.title,
             limit_of(solution.plan, result),
         )
         for i, result in enumerate(solution.results)

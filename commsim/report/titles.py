@@ -191,7 +191,7 @@ def title_of(solution: Solution, groups: Sequence[str] = ()) -> list[str]:
     if not groups:
         costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
     return [
-        solution.scenario.name or results[0].collective,
+        solution.scenario.work.title or results[0].collective,
         plan.network.name,
         *f"{what}, engine {engines}, {costs}".split(", "),
     ]

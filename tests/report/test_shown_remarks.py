@@ -21,5 +21,5 @@ def test_shown_are_the_largest_of_one_per_cent_or_more_and_the_needed_ones(said)
 
 def test_a_remark_that_is_needed_is_shown_below_a_table_that_takes_all_lines(capsys):
     """A slow cable of the file was named in a pipe, and on a terminal only behind ``-v``."""
-    _print_largest([Remark("pace", "other", 0.5), Remark(FAULT, "1 cable is slow", needed=True)], False, 3)
+    _print_largest([Remark("pace", "other", 0.5), Remark(FAULT, "1 cable is slow", needed=True)], 3)
     assert capsys.readouterr().out == "# 1 cable is slow\n"

@@ -149,6 +149,10 @@ class Flags:
             vars(groups[titles[field_name]].add_argument(*names, **options)).update(more)
         if "topology" in declared and "machines" not in declared:
             groups.get("ranks", parser).add_argument("--machines", metavar="N", help=MACHINES)
+        if "-v" not in parser._option_string_actions:
+            parser.add_argument(
+                "-v", dest="show_all", action="store_true", help="show all columns and notes, even on a terminal"
+            )
         parser.set_defaults(**cls.DEFAULTS)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The check that no file which a command writes is one that it reads."""
+"""The check that files which a command writes can be written, and are none that it reads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.files.whole_files import check_writable
 
 from . import WRITTEN, Flags
 
 
 def check_outputs(config: Flags) -> None:
-    """Refuse, before anything is computed, to write over a file that the same command reads.
+    """Refuse, before anything is computed, results that cannot be written, and a file that the same command reads.
 
     Any other file that is named is replaced, when its new contents are complete.
 
@@ -22,6 +23,9 @@ def check_outputs(config: Flags) -> None:
     InputError
         Naming the file.
     """
+    for path in (getattr(config, "json", None), getattr(config, "csv", None)):
+        if path and isinstance(path, str) and path != "-":
+            check_writable(Path(path))
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     others = [value if isinstance(value, tuple) else (value,) for name, value in values.items() if name not in WRITTEN]
     read = [one for one in itertools.chain.from_iterable(others) if isinstance(one, str)]

@@ -173,6 +173,8 @@ class Parser(argparse.ArgumentParser):
         examples = "\n".join(["examples:", *lines]) if lines else ""
         if len(self._flags()) > MANY_FLAGS:
             self.usage = self._short_usage()
+        if self.description:
+            self.description = f"{self.description[0].upper()}{self.description[1:].removesuffix('.')}."
         self.epilog = "\n\n".join(part for part in (self.before_examples, more, examples) if part) + "\n"
         return super().format_help()
 
@@ -226,11 +228,6 @@ def print_error(message: str) -> None:
         message = shorten_quotes(message)
         shown = message if len(message) <= MAX_SHOWN else f"{message[: MAX_SHOWN - 400]} ... {message[-400:]}"
         tell(shown)
-
-
-def sentence(text: str) -> str:
-    """Begin a text with a capital, leave the others, and end it."""
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _positional(action: argparse.Action) -> str:

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from commsim.cli.run import answered_by, answered_of
+from commsim.cli.run import answered_by
 from commsim.cli.run_flags import RunConfig
 from commsim.cli.run_kinds import OF_ONE_COLLECTIVE, Answered, Kind, Refused
 from commsim.core.operations import meaning_of_size
 from commsim.core.units import count_text
-from commsim.report.answer import remarks
-from commsim.report.table_of_run import RunRow
+from commsim.report.answer import LazyRows, remarks
+from commsim.report.table_of_run import RunRow, json_row
 
 if TYPE_CHECKING:
     pass
@@ -83,7 +83,8 @@ def answer_ranking(config: RunConfig, sizes: Sequence[int]) -> Answered:
         for order in ranking.by_size.values()
         for name, result in order
     ]
-    return answered_of(config, parts, rows, rows[0].network, more=ranking.tree())
+    results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
+    return Answered(parts, LazyRows(json_row, rows), results, rows[0].network, ranking.tree(), chosen=chosen)
 
 
 def answer_algorithms(config: RunConfig, sizes: Sequence[int]) -> Answered:
