@@ -122,8 +122,9 @@ class Registry(Generic[T]):
         """
         if meant:
             return InputError(f"unknown {self.kind} {name!r}; {did_you_mean(meant)}({listed or self._listed})")
-        close = close_names(name, self._entries)
-        return InputError(f"unknown {self.kind} {name!r}; {meant_or_known(close, list(self), self._listed)}")
+        names = list(self)
+        told = meant_or_known(close_names(name, names), names, self._listed)
+        return InputError(f"unknown {self.kind} {name!r}; {told}")
 
     def __iter__(self) -> Iterator[str]:
         self._import_all()
@@ -134,7 +135,9 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        if not self._complete and name not in self._entries and str(name).isidentifier():  # others name no function
+        if name in self._entries or not str(name).isidentifier():  # others, such as files, name no function
+            return name in self._entries
+        if not self._complete:
             self._import_definition(str(name))
         if name not in self._entries:
             self._import_all()

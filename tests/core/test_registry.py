@@ -36,6 +36,13 @@ def test_modules_are_found_on_first_use_and_sorted_by_name(package):
     assert "triangle" not in package
 
 
+def test_a_text_that_names_no_function_imports_nothing(package):
+    assert "net.toml" not in package
+    assert not any(name.startswith("shapes_of_test.") for name in sys.modules)
+    with pytest.raises(InputError, match=r"unknown shape 'circle\.5'; did you mean circle\?"):
+        package["circle.5"]
+
+
 def test_an_entry_has_its_function_its_summary_its_parameters_and_its_facts(package):
     entry = package["square"]
     assert entry.build(side=3) == ("square", 3)
