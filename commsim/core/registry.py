@@ -22,21 +22,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """One registered function with the metadata that its decorator declared."""
+    """One registered function with the metadata that its decorator declared, and its parameters by name."""
 
     name: str
     build: Callable[..., T]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, inspect.Parameter] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", inspect.signature(self.build).parameters)
 
     @property
     def summary(self) -> str:
         """First line of the function's docstring."""
         return (inspect.getdoc(self.build) or "").split("\n", 1)[0]
-
-    @property
-    def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """Parameters of the function, by name."""
-        return inspect.signature(self.build).parameters
 
     @property
     def meanings(self) -> Mapping[str, str]:

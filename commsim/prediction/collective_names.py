@@ -287,9 +287,6 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     InputError
         If the collective is unknown, or the file does not register it.
     """
-    name = text.partition(":")[0].strip() if isinstance(text, str) else ""
-    if name in COLLECTIVES:
-        return COLLECTIVES[name], split_spec(text)[1]
     if not is_own_file(text):
         name, raw = split_spec(spelled_out(text, None))
         if name not in COLLECTIVES:

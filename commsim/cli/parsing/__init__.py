@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import shutil
 import sys
 import textwrap
@@ -19,6 +20,8 @@ MAX_SHOWN = 4000
 ALL = (("--help", "all"), ("-h", "all"))
 # Types of flags that are numbers, and what a wrong one should be.
 NUMBERS: dict[Any, str] = {int: "a whole number", float: "a number"}
+# A negative number with a unit, which argparse takes for a flag, as it does not a bare one.
+NEGATIVE = re.compile(r"-(?!\d+$|\d*\.\d+$)\d\S*")
 # Flags of a verb beyond which its help leaves out rare ones.
 MANY_FLAGS = 21
 # Likeness, as of difflib, of a mistyped flag to the one that is meant.
@@ -150,17 +153,6 @@ class Parser(argparse.ArgumentParser):
                 error.message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
             raise
 
-    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
-        """Count the values of a flag; a negative number, which argparse takes for a flag, is refused as such."""
-        try:
-            return super()._match_argument(action, arg_strings_pattern)
-        except argparse.ArgumentError:
-            after = (word for flag, word in itertools.pairwise(self.words) if flag in action.option_strings)
-            for word in after if action.nargs is None else ():
-                if word[:1] == "-" and word[1:2].isdigit():
-                    raise argparse.ArgumentError(action, f"must not be negative, got {word}") from None
-            raise
-
     def format_help(self) -> str:
         """Return the help: frequent flags, or all after ``--help all``, and examples."""
         from .examples import examples_of
@@ -200,12 +192,16 @@ class Parser(argparse.ArgumentParser):
 
     # argparse takes the "--" of "--seed=--" for the end of the options, and hands the flag no text but a tuple
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse a flag whose value is ``--``."""
+        """Parse, and refuse a value that argparse takes for something else: ``--``, and a negative size or time."""
         args = sys.argv[1:] if args is None else list(args)
         self.words = self.words if self._is_mixed else args  # the second pass has no flags
-        for arg in args[: args.index("--")] if "--" in args else args:
+        options = args[: args.index("--")] if "--" in args else args
+        for arg, value in itertools.zip_longest(options, options[1:], fillvalue=""):
             if arg.startswith("-") and arg.endswith("=--"):
                 self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
+            action = self._option_string_actions.get(arg) if NEGATIVE.fullmatch(value) else None
+            if action is not None and action.nargs is None:
+                self.error(str(argparse.ArgumentError(action, f"must not be negative, got {value}")))
         # positional arguments may stand anywhere between options, but where a verb or all the rest follows
         positional = self._get_positional_actions()
         takes_rest = any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in positional)
