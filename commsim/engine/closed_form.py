@@ -25,9 +25,8 @@ from commsim.core.units import format_time
 from commsim.routing.pinned import find_connection_routes
 
 from .alpha_beta import costs_alone
-from .flow_job import FlowJob
+from .flow_job import FlowJob, chunk_bytes
 from .message_costs import refuse_curves
-from .results import chunk_bytes
 
 # Least part of the time that the closed form gives which unequal paths are sure to take.
 SURE = 0.8

@@ -23,13 +23,13 @@ from commsim.routing.flaps import Flaps
 from commsim.routing.pinned import find_routes_around
 from commsim.routing.routing import Routes
 
+from .flow_job import SLACK
 from .flow_plan import FlowPlan
 from .flow_state import DATA, IDLE, OVERHEAD, allocate_state, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
 from .flow_times import FlowTimes
 from .message_costs import refuse_curves
 from .physics import check_order
-from .results import SLACK
 
 # What a link that is down carries: so little that no message ends over it, and more than nothing, for the sharing.
 STALLED = 1e-9  # bytes/s

@@ -9,10 +9,10 @@ from commsim.core.errors import PhysicsError
 from commsim.core.jit import expected_work
 from commsim.core.schedule import REDUCE
 
+from .flow_job import SLACK, check_links
 from .flow_plan import FlowPlan
 from .flow_times import FlowTimes, link_bytes
 from .message_costs import MessageCosts
-from .results import SLACK, check_links
 
 Times = NDArray[np.float64]
 # Steps of the kernel for each transfer and each that waits for it, or more.

@@ -13,8 +13,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_job import FlowJob
-from commsim.engine.results import chunk_bytes
+from commsim.engine.flow_job import FlowJob, chunk_bytes
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.plans.run import Run

@@ -25,7 +25,7 @@ from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_paths import MAX_KEPT
 from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.packets.aggregated.plan_aggregated import AggregatedPlan
-from commsim.prediction.bounds.floor import ON_PAPER, SLACK
+from commsim.prediction.bounds.cuts import ON_PAPER, SLACK
 from commsim.prediction.plans.dense import Plan
 from commsim.prediction.scenario import Wish
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.engine.flow_job import SLACK
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_order
-from commsim.engine.results import SLACK
 from commsim.packets.codes import AT_HOST, BETWEEN
 from commsim.packets.event_rows import ENDLESS, PS, SAMPLE_ROW, Rows
 from commsim.packets.hosts.work import PacketLayout

@@ -20,9 +20,9 @@ from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow import payload
+from commsim.engine.flow_job import job_results, not_negative
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.message_costs import refuse_curves
-from commsim.engine.results import job_results, not_negative
 from commsim.packets.aggregated.aggregation import Ran, ValuePasses, aggregation_results, packets_at_once
 from commsim.packets.aggregated.packet_job import AggregationJob, priority_ranks
 from commsim.packets.aggregated.packet_plan import aggregation_rows

@@ -22,9 +22,9 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.emulation.clock import Ticks, seconds_of, ticks_of
 from commsim.engine.flow import play
+from commsim.engine.flow_job import one_job_result
 from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.engine.flow_times import FlowTimes, link_bytes
-from commsim.engine.results import one_job_result
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.jobs.job_costs import framed, shared_job, shared_network
 from commsim.prediction.build import prepare

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.network_queries import ports_are_few
-from commsim.engine.results import FULL
+from commsim.engine.flow_job import FULL
 from commsim.routing.routing import Routes, find_routes
 from commsim.routing.walk import LEAST
 

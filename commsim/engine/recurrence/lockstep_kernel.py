@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import Records, kernel
-from commsim.engine.results import FULL
+from commsim.engine.flow_job import FULL
 
 SAME = 1.0 + 1e-12
 # What is asked of a resource, and in which hop that was; from 1.

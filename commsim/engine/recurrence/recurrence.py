@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_job import FlowJob, chunk_bytes, not_negative, one_job_result
 from commsim.engine.job_connections import JobConnections
-from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile, keep_trace
 from commsim.engine.ways.costs import MAX_MOVES
 

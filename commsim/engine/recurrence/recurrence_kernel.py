@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
+from commsim.engine.flow_job import FULL
 from commsim.engine.flow_state import Rows
-from commsim.engine.results import FULL
 
 from .connection_costs import SLACK
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
-from commsim.engine.results import FULL
+from commsim.engine.flow_job import FULL
 
 from .connection_costs import SLACK, LockstepGroups
 from .ring_phases import RingPhase

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.engine.results import chunk_bytes, not_negative, one_job_result
+from commsim.engine.flow_job import chunk_bytes, not_negative, one_job_result
 
 from .connection_costs import (
     SLACK,

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import NIC, Network
 from commsim.core.result import Result, Trace
-from commsim.engine.flow_job import FlowJob
-from commsim.engine.results import chunk_bytes, not_negative, one_job_result
+from commsim.engine.flow_job import FlowJob, chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 from commsim.routing.message_engines import engines_of_nodes
 

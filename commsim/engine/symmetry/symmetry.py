@@ -24,12 +24,11 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_job import FlowJob
+from commsim.engine.flow_job import FlowJob, chunk_bytes, not_negative, one_job_result
 from commsim.engine.flow_state import FlowState
 from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
 from commsim.engine.job_connections import JobConnections, ends_of
 from commsim.engine.recurrence.connection_costs import merged_routes
-from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 from commsim.routing.merge_switches import MergedSwitches
 from commsim.routing.routing import Routes

@@ -20,8 +20,7 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 from commsim.core.result import Result
-from commsim.engine.flow_job import FlowJob
-from commsim.engine.results import not_negative, one_job_result
+from commsim.engine.flow_job import FlowJob, not_negative, one_job_result
 from commsim.engine.ways.carriers import Carriers, carriers
 from commsim.engine.ways.proof_cache import PROOFS, Examined, digest_of
 from commsim.routing.joined_routes import JoinedRoutes

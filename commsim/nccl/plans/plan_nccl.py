@@ -32,7 +32,7 @@ from commsim.nccl.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.nccl.prediction import faster_than_chosen
 from commsim.nccl.rccl_costs import priced
 from commsim.nccl.site import Site
-from commsim.prediction.bounds.floor import floor_of
+from commsim.prediction.bounds.cuts import floor_of
 from commsim.prediction.bounds.limited_by import NICS, limit_of
 from commsim.prediction.build import CollectiveRequest, PlacedSchedule, laid_out
 from commsim.prediction.inputs import load_placement

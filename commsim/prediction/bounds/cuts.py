@@ -1,124 +1,100 @@
-"""Bounds from cuts: bytes that must cross, over the capacity of the links that schedules can use."""
+"""Bounds from cuts: bytes that must cross, over the capacity of links; the tightest is the floor under every answer."""
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.network_queries import levels_from, locality_levels, tiers
+from commsim.core.result import Result
+from commsim.core.units import format_size, format_time
 
 from .crossings import WAYS, Crossing
-from .demand import Demand
+from .demand import Demand, UsableLinks, demand_of, usable
 
+if TYPE_CHECKING:
+    from commsim.prediction.plans.dense import Plan
+
+SLACK = 1e-9
+# Engines that take paths one by one: a cut that they did not see is a limit of the engine, and no bug.
+ON_PAPER = ("closed-form", "alpha-beta")
 # Links from which on one pass of a kernel pays the loading of it.
 MANY = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class UsableLinks:
-    """Links that can carry something, and where ranks sit.
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The cut that limits an operation on placed ranks.
 
     Parameters
     ----------
-    network : Network
-        Network that the operation runs on.
-    ranks : int32[n_ranks]
-        Node of each rank.
-    anywhere : bool
-        Whether any node may store, add up and send on: parameter servers on spare hosts, and switches that aggregate.
-        If not, only ranks do, and what lies between them only forwards.
-    on_ranks : bool[n_nodes]
-        Which nodes hold a rank.
-    passes : bool[n_nodes]
-        Nodes that pass traffic on, or hold a rank; usable links are those between two of them.
-    helpers : int32[n_helpers]
-        Nodes without ranks that store, add and send on as well, where not any node does.
-    is_turned : bool
-        Whether every link is taken the other way round.
+    per_byte : float, s/byte
+        Time for each byte of the operation's size.
+    crossing : Crossing, optional
+        The cut.
     """
 
-    network: Network
-    ranks: NDArray[np.int32]
-    anywhere: bool
-    on_ranks: NDArray[np.bool_]
-    passes: NDArray[np.bool_]
-    helpers: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    is_turned: bool = False
+    per_byte: float = 0.0
+    crossing: Crossing | None = None
 
-    @property
-    def n_nodes(self) -> int:
-        """Nodes of the network, used or not."""
-        return self.network.n_nodes
+    def check(self, result: Result) -> None:
+        """Raise if a result is faster than its bytes can cross the cut.
 
-    @functools.cached_property
-    def link(self) -> NDArray[np.intp]:
-        """Links of the network that are usable, intp[m]."""
-        return np.flatnonzero(self.passes[self.network.src] & self.passes[self.network.dst])
-
-    @functools.cached_property
-    def src(self) -> NDArray[np.int32]:
-        """Where usable links begin, int32[m]."""
-        return (self.network.dst if self.is_turned else self.network.src)[self.link]
-
-    @functools.cached_property
-    def dst(self) -> NDArray[np.int32]:
-        """Where usable links end, int32[m]."""
-        return (self.network.src if self.is_turned else self.network.dst)[self.link]
-
-    @functools.cached_property
-    def bandwidth(self) -> NDArray[np.float64]:
-        """Bandwidth of usable links, float64[m], bytes/s."""
-        return self.network.bandwidth[self.link]
-
-    @functools.cached_property
-    def latency(self) -> NDArray[np.float64]:
-        """Latency of usable links, float64[m], s."""
-        return self.network.latency[self.link]
-
-    @property
-    def computes(self) -> NDArray[np.bool_]:
-        """Which nodes store, add and send on."""
-        if self.anywhere:
-            return np.ones(self.network.n_nodes, np.bool_)
-        computes = self.on_ranks.copy()
-        computes[self.helpers] = True
-        return computes
+        Raises
+        ------
+        InputError
+            If the engine follows single paths, and does not see the cut.
+        PhysicsError
+            If a simulation is too fast. This is a bug in commsim.
+        """
+        least = self.per_byte * result.size
+        if result.time >= least * (1 - SLACK) or self.crossing is None:
+            return
+        text = (
+            f"{result.collective}, {format_size(int(result.size))}: engine {result.engine} gives "
+            f"{format_time(result.time)}, but {self.crossing.cut().why} takes at least {format_time(least)}"
+        )
+        if result.engine in ON_PAPER:
+            raise InputError(f"{text}; use engine flow")
+        raise PhysicsError(text)
 
 
-def usable(
-    network: Network, ranks: NDArray[np.int32], anywhere: bool, helpers: NDArray[np.int32] | None = None
-) -> UsableLinks:
-    """Return the graph that schedules of one kind can use.
-
-    Routing is left out: any path is allowed, also over the nodes of other ranks, since these may send on what they
-    received. So what holds here holds for every routing.
+def floor_of(plan: Plan, anywhere: bool | None = None) -> Floor:
+    """Return the cut that limits what a plan does; none where bytes depend on data, or costs were measured.
 
     Parameters
     ----------
-    network : Network
-        Network that the operation runs on.
-    ranks : int32[n_ranks]
-        Node of each rank.
-    anywhere : bool
-        Whether nodes without ranks may store, add and send on.
-    helpers : int32[n_helpers], optional
-        Nodes without ranks that may do so, where not any node may.
+    plan : Plan
+        A collective on a network.
+    anywhere : bool, optional
+        Whether nodes without ranks may store, add and send on. Default: whether the plan has helpers there.
     """
-    helpers = np.empty(0, np.int32) if helpers is None else helpers
-    on_ranks = np.zeros(network.n_nodes, np.bool_)
-    on_ranks[ranks] = True
-    passes = on_ranks | network.forwards | anywhere
-    passes[helpers] = True
-    graph = UsableLinks(network, ranks, anywhere, on_ranks, passes, helpers)
-    if passes.all():  # then columns are the network's own, not copies
-        vars(graph).update({name: getattr(network, name) for name in ("src", "dst", "bandwidth", "latency")})
-    return graph
+    schedule, network = plan.schedule, plan.network
+    if schedule.n_ranks < 2 or schedule.operation == "custom" or plan.data is not None or network.curves is not None:
+        return Floor()
+    demand = demand_of(schedule.operation, schedule.n_ranks, schedule.root, schedule.layout)
+    if demand.kind == "signals":
+        return Floor()
+    cuts = partition_cuts(
+        usable(network, plan.ranks, uses_more_than_ranks(plan) if anywhere is None else anywhere), demand
+    )
+    tightest = max(cuts, key=operator.attrgetter("per_byte"), default=None)
+    if tightest is None or not np.isfinite(tightest.per_byte):
+        return Floor()
+    return Floor(tightest.per_byte, tightest)
+
+
+def uses_more_than_ranks(plan: Plan) -> bool:
+    """Whether a collective has helpers where no rank is: switches that aggregate, or servers on hosts of their own."""
+    n = plan.schedule.n_ranks
+    return not np.isin(plan.placement.nodes[n:], plan.placement.nodes[:n]).all()
 
 
 def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Crossing]:

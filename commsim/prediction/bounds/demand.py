@@ -1,7 +1,8 @@
-"""What an operation asks of the network: which bytes have to get from which ranks to which, whatever the schedule."""
+"""What an operation asks of the network, whatever the schedule: bytes that have to get across, and links for them."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.layouts import Layout, home_of_chunks
+from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 
 Kind = Literal["signals", "routed", "routed_back", "pairs", "all_pairs", "spread", "collect", "all_reduce"]
@@ -179,3 +181,104 @@ def _sums(group: NDArray[np.integer[Any]], amount: Floats, k: int) -> Floats:
 def _whole_demand(kind: Kind, n_ranks: int, amount: Floats) -> Demand:
     none = np.empty(0, np.intp)
     return Demand(kind, n_ranks, none, none, amount)
+
+
+@dataclass(frozen=True, eq=False)
+class UsableLinks:
+    """Links that can carry something, and where ranks sit.
+
+    Parameters
+    ----------
+    network : Network
+        Network that the operation runs on.
+    ranks : int32[n_ranks]
+        Node of each rank.
+    anywhere : bool
+        Whether any node may store, add up and send on: parameter servers on spare hosts, and switches that aggregate.
+        If not, only ranks do, and what lies between them only forwards.
+    on_ranks : bool[n_nodes]
+        Which nodes hold a rank.
+    passes : bool[n_nodes]
+        Nodes that pass traffic on, or hold a rank; usable links are those between two of them.
+    helpers : int32[n_helpers]
+        Nodes without ranks that store, add and send on as well, where not any node does.
+    is_turned : bool
+        Whether every link is taken the other way round.
+    """
+
+    network: Network
+    ranks: NDArray[np.int32]
+    anywhere: bool
+    on_ranks: NDArray[np.bool_]
+    passes: NDArray[np.bool_]
+    helpers: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    is_turned: bool = False
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the network, used or not."""
+        return self.network.n_nodes
+
+    @functools.cached_property
+    def link(self) -> NDArray[np.intp]:
+        """Links of the network that are usable, intp[m]."""
+        return np.flatnonzero(self.passes[self.network.src] & self.passes[self.network.dst])
+
+    @functools.cached_property
+    def src(self) -> NDArray[np.int32]:
+        """Where usable links begin, int32[m]."""
+        return (self.network.dst if self.is_turned else self.network.src)[self.link]
+
+    @functools.cached_property
+    def dst(self) -> NDArray[np.int32]:
+        """Where usable links end, int32[m]."""
+        return (self.network.src if self.is_turned else self.network.dst)[self.link]
+
+    @functools.cached_property
+    def bandwidth(self) -> NDArray[np.float64]:
+        """Bandwidth of usable links, float64[m], bytes/s."""
+        return self.network.bandwidth[self.link]
+
+    @functools.cached_property
+    def latency(self) -> NDArray[np.float64]:
+        """Latency of usable links, float64[m], s."""
+        return self.network.latency[self.link]
+
+    @property
+    def computes(self) -> NDArray[np.bool_]:
+        """Which nodes store, add and send on."""
+        if self.anywhere:
+            return np.ones(self.network.n_nodes, np.bool_)
+        computes = self.on_ranks.copy()
+        computes[self.helpers] = True
+        return computes
+
+
+def usable(
+    network: Network, ranks: NDArray[np.int32], anywhere: bool, helpers: NDArray[np.int32] | None = None
+) -> UsableLinks:
+    """Return the graph that schedules of one kind can use.
+
+    Routing is left out: any path is allowed, also over the nodes of other ranks, since these may send on what they
+    received. So what holds here holds for every routing.
+
+    Parameters
+    ----------
+    network : Network
+        Network that the operation runs on.
+    ranks : int32[n_ranks]
+        Node of each rank.
+    anywhere : bool
+        Whether nodes without ranks may store, add and send on.
+    helpers : int32[n_helpers], optional
+        Nodes without ranks that may do so, where not any node may.
+    """
+    helpers = np.empty(0, np.int32) if helpers is None else helpers
+    on_ranks = np.zeros(network.n_nodes, np.bool_)
+    on_ranks[ranks] = True
+    passes = on_ranks | network.forwards | anywhere
+    passes[helpers] = True
+    graph = UsableLinks(network, ranks, anywhere, on_ranks, passes, helpers)
+    if passes.all():  # then columns are the network's own, not copies
+        vars(graph).update({name: getattr(network, name) for name in ("src", "dst", "bandwidth", "latency")})
+    return graph

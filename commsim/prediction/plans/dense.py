@@ -19,7 +19,7 @@ from commsim.core.remark import SIZE_UNUSED, Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
-from commsim.prediction.bounds.floor import floor_of
+from commsim.prediction.bounds.cuts import floor_of
 from commsim.prediction.plans.run import Run, over_hashes, played
 from commsim.prediction.result_remarks import of_paths, remarks_of_results, remarks_of_switches
 from commsim.prediction.scenario import AUTO, Wish
@@ -248,7 +248,7 @@ class Plan:
         Raises
         ------
         InputError, PhysicsError
-            If it is, as :meth:`commsim.prediction.bounds.floor.Floor.check` says.
+            If it is, as :meth:`commsim.prediction.bounds.cuts.Floor.check` says.
         """
         if "floor" not in self._at:
             self._at["floor"] = floor_of(self)

@@ -18,9 +18,8 @@ from commsim.core.remark import Remark
 from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.prediction.bounds.crossings import Cut
-from commsim.prediction.bounds.cuts import UsableLinks, partition_cuts, usable
-from commsim.prediction.bounds.demand import Demand, demand_of
-from commsim.prediction.bounds.floor import uses_more_than_ranks
+from commsim.prediction.bounds.cuts import partition_cuts, uses_more_than_ranks
+from commsim.prediction.bounds.demand import Demand, UsableLinks, demand_of, usable
 from commsim.prediction.inputs import SizeLike, size_of
 from commsim.prediction.plans.dense import Plan
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.limits import EXPECTED
-from commsim.prediction.bounds.cuts import UsableLinks
+from commsim.prediction.bounds.demand import UsableLinks
 
 # Columns from which on the interior-point method, which ends in a vertex too, takes a third of the simplex's time.
 LARGE = 4000

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.prediction.bounds.cuts import UsableLinks
+from commsim.prediction.bounds.demand import UsableLinks
 
 from .greedy_kernel import RankRoutes, send_rarest
 from .trees.forest import DIRECTIONS

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import NIC
 from commsim.prediction.bounds.crossings import Cut
-from commsim.prediction.bounds.cuts import UsableLinks
-from commsim.prediction.bounds.demand import BY_PAIR, Demand
+from commsim.prediction.bounds.demand import BY_PAIR, Demand, UsableLinks
 from commsim.routing.message_engines import engines_of_nodes
 
 MAX_SEARCHES = 64

@@ -14,8 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.remark import Remark
 from commsim.core.result import Result
-from commsim.prediction.bounds.cuts import usable
-from commsim.prediction.bounds.demand import demand_of
+from commsim.prediction.bounds.demand import demand_of, usable
 from commsim.prediction.build import prepare
 from commsim.prediction.plans.dense import Plan
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.prediction.bounds.crossings import INTO, OUT, Cut
-from commsim.prediction.bounds.cuts import UsableLinks, cuts_around
-from commsim.prediction.bounds.demand import BY_PAIR, Demand
+from commsim.prediction.bounds.cuts import cuts_around
+from commsim.prediction.bounds.demand import BY_PAIR, Demand, UsableLinks
 
 # Of a graph that is searched: one maximum flow then takes some tens of milliseconds.
 MAX_LINKS = 30_000

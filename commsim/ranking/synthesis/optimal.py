@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.prediction.bounds.cuts import UsableLinks
+from commsim.prediction.bounds.demand import UsableLinks
 
 from .flow_program import FlowProgram, incidence, on_links, send, unit
 

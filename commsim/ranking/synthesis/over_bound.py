@@ -13,7 +13,7 @@ from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.units import count_text, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.prediction.bounds.floor import uses_more_than_ranks
+from commsim.prediction.bounds.cuts import uses_more_than_ranks
 from commsim.prediction.bounds.limited_by import Limit, limit_of, row_of_limit
 from commsim.prediction.inputs import placement_of_ranks
 from commsim.prediction.plans.dense import Plan

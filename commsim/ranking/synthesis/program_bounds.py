@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.prediction.bounds.crossings import Cut
-from commsim.prediction.bounds.cuts import UsableLinks
-from commsim.prediction.bounds.demand import BY_PAIR, Demand
+from commsim.prediction.bounds.demand import BY_PAIR, Demand, UsableLinks
 
 from .flow_program import FlowProgram, flow, on_links, send, unit
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.prediction.bounds.crossings import Cut
-from commsim.prediction.bounds.cuts import UsableLinks
-from commsim.prediction.bounds.demand import Demand
+from commsim.prediction.bounds.demand import Demand, UsableLinks
 
 Floats = NDArray[np.float64]
 

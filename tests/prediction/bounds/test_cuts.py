@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.faults.scaling import scale_links
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.prediction.bounds import cuts
-from commsim.prediction.bounds.cuts import partition_cuts, usable
-from commsim.prediction.bounds.demand import demand_of
+from commsim.prediction.bounds.cuts import floor_of, partition_cuts
+from commsim.prediction.bounds.demand import demand_of, usable
+from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
@@ -83,3 +85,23 @@ def test_both_halves_of_an_odd_side_are_looked_at(slow):
     rate, why = tightest(line)
     assert rate == pytest.approx(0.01 * 12.5e9)
     assert "half along dimension 0" in why
+
+
+def test_the_check_fires_when_a_cost_is_halved():
+    plan = prepare("ring_all_reduce", "star:n_hosts=8,bandwidth=100Gbps,latency=0us")
+    right = plan.predict(2**26)
+    with pytest.raises(PhysicsError, match=r"engine flow gives .* but the capacity (out of|into)"):
+        plan.checked(dataclasses.replace(right, time=right.time / 2))
+    assert plan.checked(right) is right
+
+
+def test_a_formula_that_does_not_see_a_cut_is_refused_with_its_name():
+    plan = prepare("direct_all_to_all", "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,oversubscription=4")
+    for engine in ("closed-form", "alpha-beta"):
+        with pytest.raises(InputError, match=r"the capacity out of rack leaf0 .*use engine flow"):
+            plan.predict(2**25, engine=engine)
+    assert plan.predict(2**25).time >= floor_of(plan).per_byte * 2**25
+
+
+def test_what_carries_no_bytes_has_no_floor():
+    assert floor_of(prepare("dissemination_barrier", "star:n_hosts=4")).per_byte == 0

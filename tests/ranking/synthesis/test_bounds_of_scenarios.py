@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from commsim.prediction.bounds.floor import floor_of
+from commsim.prediction.bounds.cuts import floor_of
 from commsim.prediction.build import prepare
 from commsim.prediction.read import scenario_of
 from commsim.prediction.solve import plan_of, solve

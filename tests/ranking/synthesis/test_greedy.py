@@ -9,7 +9,7 @@ from random_networks import networks
 from benchmarks.synthesis.networks import FOLDER, grid
 from commsim.core.checking.check import check
 from commsim.packets.hosts.message_plan import MAX_RATIO
-from commsim.prediction.bounds.cuts import usable
+from commsim.prediction.bounds.demand import usable
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.ranking.synthesis.greedy import MOST_RATIO, _drawn_ways, send_greedily

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.prediction.bounds.cuts import usable
-from commsim.prediction.bounds.demand import demand_of
+from commsim.prediction.bounds.demand import demand_of, usable
 from commsim.prediction.build import prepare
 from commsim.prediction.read import with_costs
 from commsim.ranking.synthesis.latency import latency_bounds, nearest_ranks, tree_time

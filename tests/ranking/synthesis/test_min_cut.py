@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.prediction.bounds.cuts import usable
-from commsim.prediction.bounds.demand import demand_of
+from commsim.prediction.bounds.demand import demand_of, usable
 from commsim.ranking.synthesis.min_cut import min_cuts
 from commsim.ranking.synthesis.program_bounds import n_variables, program_bound
 from topologies.leaf_spine import leaf_spine

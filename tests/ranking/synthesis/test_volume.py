@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.prediction.bounds.cuts import partition_cuts, usable
-from commsim.prediction.bounds.demand import demand_of
+from commsim.prediction.bounds.cuts import partition_cuts
+from commsim.prediction.bounds.demand import demand_of, usable
 from commsim.ranking.synthesis import lower_bound
 from commsim.ranking.synthesis.min_cut import min_cuts
 from commsim.ranking.synthesis.program_bounds import program_bound

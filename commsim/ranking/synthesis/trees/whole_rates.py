@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
-from commsim.prediction.bounds.cuts import usable
+from commsim.prediction.bounds.demand import usable
 
 Numbers = NDArray[np.int64]
 
