@@ -18,8 +18,8 @@ from collectives.dense.multi_ring import leaving
 from commsim.core.errors import InputError
 from commsim.core.network import NIC, Network
 from commsim.prediction.good_parameters import in_rails, nearest_rails
+from commsim.routing.routes import Routes
 from commsim.routing.routing import find_routes
-from commsim.routing.walk import Routes
 
 from .cluster import Cluster
 

@@ -26,7 +26,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import tiers
 
 from .merge_switches import fabric_nodes
-from .walk import Routes
+from .routes import Routes
 
 # Weights that differ by less are equal: sums of bandwidths are rounded. Rows of routes that are looked at together.
 SAME, AT_ONCE = 1e-9, 2**20

@@ -15,10 +15,12 @@ from commsim.core.network import ROUTINGS, Network
 from commsim.core.spec import is_whole
 
 from .link_rows import flow_hash
-from .walk import LEAST, Routes, no_path, walk
+from .routes import Routes, over_one_switch
 
 # Routings that depend on the seed.
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
+# Routings that not only the metric decides, but also coordinates.
+BY_GROUPS = ("dimension_order", "minimal", "valiant")
 # Routings that take a number: of values that hosts spray over, of queue pairs of a connection.
 WITH_NUMBER = ("spray:entropies=E[:trims]", "ecmp:qps=N")
 Flows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -124,10 +126,15 @@ def find_routes(
         from .sprayed import sprayed
 
         return sprayed(network, src, dst, channel, seed, entropies, trims=trims, adapts=routing == "spray")
+    only = over_one_switch(network, src, dst) if routing not in BY_GROUPS else None
+    if only is not None:
+        return only
     if routing == "valiant":
         from .in_parts.valiant import find_valiant_routes
 
         return find_valiant_routes(network, src, dst, channel, seed)
+    from .walk import LEAST, no_path, walk
+
     alike = _equal_pairs(network, src, dst) if routing == "spray" else None
     if alike is not None:  # all paths, whatever the channel: pairs that several channels join are looked at once
         src, dst, channel = src[alike[0]], dst[alike[0]], channel[alike[0]]
@@ -158,6 +165,8 @@ def _walk_together(network: Network, flows: Flows, seed: int, routing: str) -> t
     Routes, int
         Same as of :func:`commsim.routing.walk.walk`.
     """
+    from .walk import walk
+
     src, dst, channel = flows
     for known, ends, by, drawn in _latest:
         if seed in drawn and known is network and by == routing and all(map(np.array_equal, ends, flows)):

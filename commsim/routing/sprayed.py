@@ -22,7 +22,8 @@ from commsim.core.network import Network
 
 from .capacity_shares import CableCapacity, PathsByLevel
 from .link_rows import flow_hash
-from .walk import Routes, no_path, walk
+from .routes import Routes
+from .walk import no_path, walk
 
 MAX_ENTROPIES = 4096
 MAX_ROUNDS, ENOUGH = 100, 1e-12  # rounds in which what links keep is found, and the change that ends them

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from commsim.core.limits import expect
 from commsim.core.network import Network
 
 from .link_rows import MANY, KeptRows, Rows, links_in_rows, senders, shared_searches
+from .routes import Routes
 
 if TYPE_CHECKING:
-    from .merge_switches import LinkBundles
     from .search_kernel import Graph
 
 # Routes for which looking for a forest of the fabric pays.
@@ -27,73 +26,8 @@ ENDS = 16
 NO_SHARES = np.empty(0)
 # Seconds in which a search looks at a link, one way: 2e-8 to 4e-8 were measured. Seconds that are worth an estimate.
 PER_LOOK, WORTH_SAYING = 2.5e-8, 1.0
-# Routes whose bytes are added up at once: all of them would be hundreds of megabytes.
-AT_ONCE = 1 << 14
 # Searches that tell how far the others go.
 SAMPLE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """Links of each route, in compressed rows, nearest to the source first.
-
-    Parameters
-    ----------
-    first : int64[n_routes + 1]
-        Links of route r are ``link[first[r]:first[r + 1]]``; none when source and destination are one node.
-    link : int32[m]
-        Directed links.
-    share : float64[m]
-        Part of the bytes that takes the link; 1 unless packets are sprayed over several paths. Not to be changed.
-    latency : float64[n_routes], s
-        Propagation along the path, the slowest one where there are several.
-    """
-
-    first: NDArray[np.int64]
-    link: NDArray[np.int32]
-    share: NDArray[np.float64]
-    latency: NDArray[np.float64]
-
-    def rates(self, network: Network) -> NDArray[np.float64]:
-        """Return the rate of a single message on each route, bytes/s; infinite where that has no links.
-
-        Parameters
-        ----------
-        network : Network
-            Network of the links.
-        """
-        rate = np.full(len(self.first) - 1, np.inf)
-        crosses = np.diff(self.first) > 0
-        if crosses.any():
-            links = network.bandwidth[self.link]
-            links /= self.share  # in place: routes may be many
-            rate[crosses] = np.minimum.reduceat(links, self.first[:-1][crosses])
-        return rate
-
-    def carried(
-        self, per_route: NDArray[Any], n_links: int, bundles: LinkBundles | None = None
-    ) -> tuple[NDArray[np.float64], float]:
-        """Return the bytes that each link carries, float64[n_links], and that leave their senders' nodes.
-
-        Parameters
-        ----------
-        per_route : number[n_routes], bytes
-            Bytes of each route.
-        n_links : int
-            Links of the network of the routes.
-        bundles : LinkBundles, optional
-            What these are, if it was merged; then the answer is of the network before.
-        """
-        carried = np.zeros(n_links)
-        for low in range(0, len(per_route), AT_ONCE):
-            first = self.first[low : low + AT_ONCE + 1]
-            some = slice(first[0], first[-1])
-            each = np.repeat(per_route[low : low + AT_ONCE], np.diff(first))
-            np.add.at(carried, self.link[some], each * self.share[some])  # in order, as one sum over all would be
-        if bundles is not None:
-            carried = bundles.share_out(carried)
-        carried.setflags(write=False)  # so that a result takes it without a copy
-        return carried, float(per_route[np.diff(self.first) > 0].sum())
 
 
 def walk(

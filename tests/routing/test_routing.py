@@ -14,6 +14,7 @@ from slow_routing import distance
 
 from commsim.core.errors import InputError, RoutingError
 from commsim.core.network import HOST, MAX_METRIC, SWITCH, Network, both_ways, kinds, node_names
+from commsim.routing import routes as routes_module
 from commsim.routing import walk
 from commsim.routing.routing import Routes, drawn_together, find_routes
 from topologies.fat_tree import fat_tree
@@ -327,7 +328,7 @@ def test_bytes_of_links_are_added_up_route_by_route_whatever_is_added_at_once(mo
         for k in range(first[r], first[r + 1]):
             expected[link[k]] += sent[r] * share[k]
     for at_once in (1, 7, 300, 1000):
-        monkeypatch.setattr(walk, "AT_ONCE", at_once)
+        monkeypatch.setattr(routes_module, "AT_ONCE", at_once)
         carried, on_wire = routes.carried(sent, network.n_links)
         assert np.array_equal(carried, expected)
         assert on_wire == sent[length > 0].sum()
@@ -340,8 +341,8 @@ def test_seeds_drawn_together_take_one_walk_and_the_routes_of_each_alone(
     network, seeds = fat_tree(4), (3, 2**70, 5)
     src, dst = np.random.default_rng(0).choice(16, (2, 40))
     alone = [find_routes(network, src, dst, routing=routing, seed=seed) for seed in seeds]
-    walks = []
-    monkeypatch.setattr("commsim.routing.routing.walk", lambda *of: walks.append(of) or walk.walk(*of))
+    walks, walk_once = [], walk.walk
+    monkeypatch.setattr(walk, "walk", lambda *of: walks.append(of) or walk_once(*of))
     other = fat_tree(4)
     with drawn_together(seeds):
         found = [find_routes(network, src, dst, routing=routing, seed=seed) for seed in seeds]

@@ -12,7 +12,6 @@ from commsim.core.network import Network
 from commsim.core.network_queries import ports_are_few
 from commsim.engine.flow_job import FULL
 from commsim.routing.routing import Routes, find_routes
-from commsim.routing.walk import LEAST
 
 if TYPE_CHECKING:
     from commsim.engine.flow_job import FlowJob
@@ -24,6 +23,8 @@ __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_reso
 
 # Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next.
 SLACK = 2**14
+# Sprayed routes for which merging switches pays.
+MANY = 1024
 # Rows that are added up at once.
 AT_ONCE = 2**20
 
@@ -181,7 +182,7 @@ def merged_routes(
     network, nodes, routes, merged : Network, int32[n_connections, 2], Routes, MergedSwitches or None
         Of the network that the routes are on, and how it was merged.
     """
-    if (routing or network.routing) == "spray" and len(nodes) >= LEAST:
+    if (routing or network.routing) == "spray" and len(nodes) >= MANY:
         from commsim.routing.merge_switches import merge_switches
 
         merged = merge_switches(network)

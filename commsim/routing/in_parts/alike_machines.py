@@ -18,7 +18,7 @@ from commsim.routing.merge_switches import fabric_nodes
 
 if TYPE_CHECKING:
     from commsim.routing.ports_kernel import Ports
-    from commsim.routing.walk import Routes
+    from commsim.routing.routes import Routes
 
     Walk = Callable[[Network, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], str], tuple[Routes, int]]
 

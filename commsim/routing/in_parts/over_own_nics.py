@@ -13,7 +13,7 @@ from commsim.core.machines.local_nics import nics_of_channels, own_nics, rails
 from commsim.core.network import Network
 
 from ..link_rows import only_sends
-from ..walk import Routes
+from ..routes import Routes
 
 Ints = NDArray[np.int64]
 

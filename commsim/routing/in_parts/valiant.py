@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from commsim.core.network import SWITCH, Network
 
 from ..link_rows import flow_hash
-from ..walk import Routes, no_path, walk
+from ..routes import Routes
+from ..walk import no_path, walk
 
 _GROUP, _LINK, _SWITCH = 1, 2, 3  # what is drawn; apart from each other and from the hash of the flow itself
 
