@@ -27,9 +27,10 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.engine.job_connections import JobConnections
+from commsim.engine.recurrence.between_phases import count_meetings, find_all_waits
 from commsim.engine.recurrence.moves import ProgramMoves, plan_moves, simulate_moves
 from commsim.engine.recurrence.ring_phases import find_ring_phases
-from commsim.engine.recurrence.rings import count_meetings, find_all_waits, plan_rings
+from commsim.engine.recurrence.rings import plan_rings
 from commsim.engine.simultaneous.simultaneous import SimultaneousPlan, plan_simultaneous, simulate_simultaneous
 from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric

@@ -35,8 +35,9 @@ class ConnectionCosts:
 
     Parameters
     ----------
-    n_links, n_nodes : int
-        Size of the network of the routes: the given one, or its merged form where messages are sprayed.
+    n_links, n_resources : int
+        Links of the network of the routes, which is the given one, or its merged form where messages are sprayed; and
+        with them reduction units of nodes, and message engines of nodes.
     bundles : LinkBundles or None
         How its links were merged.
     ends : int32[n_connections, 2]
@@ -59,7 +60,7 @@ class ConnectionCosts:
     """
 
     n_links: int
-    n_nodes: int
+    n_resources: int
     bundles: LinkBundles | None
     ends: NDArray[np.int32]
     routes: Routes
@@ -72,11 +73,6 @@ class ConnectionCosts:
     part: NDArray[np.float64]
     held: NDArray[np.bool_]
     unit: NDArray[np.int32]
-
-    @property
-    def n_resources(self) -> int:
-        """Links, reduction units of nodes, and message engines of nodes."""
-        return self.n_links + 2 * self.n_nodes
 
     @property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
@@ -137,7 +133,7 @@ def find_connection_costs(
     unit = np.where(reduces & (gamma > 0), network.n_links + nodes[:, 1], -1).astype(np.int32)
     per_byte = np.where(crosses, 1 / rate, 0.0)
     return ConnectionCosts(
-        network.n_links, network.n_nodes, None if merged is None else merged.bundles,
+        network.n_links, network.n_links + 2 * network.n_nodes, None if merged is None else merged.bundles,
         ends, routes, overhead, routes.latency, per_byte, gamma, first, resource, part, held, unit,
     )  # fmt: skip
 

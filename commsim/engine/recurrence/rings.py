@@ -10,13 +10,15 @@ ticks per round, they will for ever.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from commsim.core.jit import expected_work
 from commsim.engine.flow_job import chunk_bytes, not_negative, one_job_result
 
 from .connection_costs import (
@@ -28,7 +30,6 @@ from .connection_costs import (
     scale_for,
     shared_resources,
 )
-from .ring_phase_times import Claims, ResourceLoad, simulate_ring_phase
 from .ring_phases import RingPhase, connections_of
 
 if TYPE_CHECKING:
@@ -38,31 +39,11 @@ if TYPE_CHECKING:
     from commsim.engine.flow_job import FlowJob
     from commsim.engine.trace_files import TraceFile
 
+    from .between_phases import Claims, ConnectionWaits
+
 Ticks = NDArray[np.int64]
-Whole = NDArray[np.int64]
-# Pairs of connections that are looked at: what sends from all to all twice has a pair for every three ranks.
-MAX_MEETINGS = 2**24
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ConnectionWaits:
-    """Pairs of connections of two phases, where the later one may wait for the earlier one.
-
-    Parameters
-    ----------
-    mine, theirs : int64[n]
-        Wires of the later and of the earlier phase, in rows.
-    sent : bool[n]
-        Whether the earlier one need only have been sent, not be complete.
-    certain : bool[n]
-        Whether the first message of `mine` waits for the last message of `theirs`. Else some message of the one may
-        wait for some message of the other.
-    """
-
-    mine: Whole
-    theirs: Whole
-    sent: NDArray[np.bool_]
-    certain: NDArray[np.bool_]
+# Rounds before the first test whether all connections advance alike; then after twice as many, and so on.
+FIRST_LOOK = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +63,7 @@ class Rings:
     waits : tuple of tuple of ConnectionWaits
         Waits of each phase for each earlier one.
     claims : tuple of Claims
-        Claims of each phase.
+        Claims of each phase; none where connections cannot overload a resource together.
     groups : tuple of LockstepGroups
         Wires of each phase that share links.
     """
@@ -114,13 +95,6 @@ class Rings:
             for phase, w, b, shared in zip(self.phases, self.connection, n_bytes, self.groups, strict=True)
         ]
 
-    def carried(self, n_bytes: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], float]:
-        """Return the bytes of each link, and of all messages that use one; parameters as in `seconds`."""
-        per_connection = np.zeros(len(self.costs.ends))
-        for phase, w, each in zip(self.phases, self.connection, n_bytes, strict=True):
-            per_connection[w] += phase.n_rounds * each
-        return self.costs.routes.carried(per_connection, self.costs.n_links, self.costs.bundles)
-
 
 def plan_rings(
     network: Network, job: FlowJob, phases: tuple[RingPhase, ...], *, routing: str | None, seed: int
@@ -149,33 +123,17 @@ def plan_rings(
     units = [costs.unit[w] for w in connection]
     if len(sharing) < len(groups) or any((np.bincount(unit[unit >= 0], minlength=1) > 1).any() for unit in units):
         return None
-    waits = find_all_waits(phases, schedule.n_addresses)
-    if waits is None:
-        return None
-    claims = tuple(_claims(costs, w, c.pace, shared) for w, c in zip(connection, sharing, strict=True))
-    return Rings(network, job, costs, phases, connection, waits, claims, sharing)
+    waits: tuple[tuple[ConnectionWaits, ...], ...] | None = ((),)
+    claims: tuple[Claims, ...] = ()
+    if len(phases) > 1:
+        from .between_phases import find_all_waits
 
+        waits = find_all_waits(phases, schedule.n_addresses)
+    if shared.any():
+        from .between_phases import claims_of
 
-def _claims(
-    costs: ConnectionCosts, connection: NDArray[np.int64], pace: NDArray[np.float64], shared: NDArray[np.bool_]
-) -> Claims:
-    """Collect the rows of a phase's connections that are of resources in question."""
-    if not shared.any():
-        return Claims(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0)
-    place = np.full(len(costs.ends), -1)
-    place[connection] = np.arange(len(connection))
-    first, link, part = costs.rows
-    of_row = place[np.repeat(np.arange(len(costs.ends)), np.diff(first))]
-    links = np.flatnonzero((of_row >= 0) & shared[link])
-    units = np.flatnonzero((costs.unit[connection] >= 0) & shared[costs.unit[connection]])
-    slower = np.ones(len(connection))
-    np.divide(costs.per_byte[connection], pace, out=slower, where=pace > 0)
-    return Claims(
-        np.concatenate((of_row[links], units)),
-        np.concatenate((link[links], costs.unit[connection][units])).astype(np.int64),
-        np.concatenate((part[links] * slower[of_row[links]], np.ones(len(units)))),
-        len(links),
-    )
+        claims = tuple(claims_of(costs, w, c.pace, shared) for w, c in zip(connection, sharing, strict=True))
+    return None if waits is None else Rings(network, job, costs, phases, connection, waits, claims, sharing)
 
 
 def simulate_rings(
@@ -222,110 +180,158 @@ def simulate_rings(
     chain = sum(t.n_rounds * float((a + b + c).max()) for t, (a, b, c) in zip(rings.phases, phase_costs, strict=True))
     scale = scale_for(float(entered.max()) + chain)
     free = np.floor(entered[costs.ends].max(axis=1, initial=0.0) * scale).astype(np.int64)
-    last = np.zeros(len(free), np.int64)
+    last, per_connection = np.zeros(len(free), np.int64), np.zeros(len(free))
     times: list[tuple[Ticks, Ticks]] = []
-    load = ResourceLoad(costs.n_resources if any(len(c.connection) for c in rings.claims) else 0)
-    for i, phase in enumerate(rings.phases):
-        w = rings.connection[i]
-        start = _start(free[w], rings.waits[i], times)
+    if len(rings.phases) > 1 or rings.claims:
+        from .between_phases import ResourceLoad, first_starts
+
+        load = ResourceLoad(costs.n_resources if rings.claims else 0)
+    for i, (phase, w) in enumerate(zip(rings.phases, rings.connection, strict=True)):
+        start = first_starts(free[w], rings.waits[i], times) if i else free[w]
         if start is None:
             return None
         ticks = [np.rint(seconds * scale).astype(np.int64) for seconds in phase_costs[i]]
         simulated = simulate_ring_phase(phase, rings.groups[i], start, last[w], ticks)
-        if simulated is None or not load.add(rings.claims[i], start, *simulated):
+        if simulated is None or (rings.claims and not load.add(rings.claims[i], start, *simulated)):
             return None
         free[w], last[w] = simulated
         times.append(simulated)
+        per_connection[w] += phase.n_rounds * n_bytes[i]
     end = float(max((done.max(initial=0) for _, done in times), default=0) / scale)
+    carried = costs.routes.carried(per_connection, costs.n_links, costs.bundles)
     return one_job_result(
-        rings.network, rings.job.schedule, size, entered=entered, last=end, carried=rings.carried(n_bytes),
-        counters={"events": 0.0},
-    )  # fmt: skip
+        rings.network, rings.job.schedule, size, entered=entered, last=end, carried=carried, counters={"events": 0.0}
+    )
 
 
-def _start(free: Ticks, waits: Sequence[ConnectionWaits], times: Sequence[tuple[Ticks, Ticks]]) -> Ticks | None:
-    """Return when each connection of a phase may start; None if one may have to wait for what was not foreseen."""
-    start = free.copy()
-    ends = [np.where(p.sent, sent[p.theirs], done[p.theirs]) for p, (sent, done) in zip(waits, times, strict=True)]
-    for p, end in zip(waits, ends, strict=True):
-        np.maximum.at(start, p.mine[p.certain], end[p.certain])
-    late = any((start[p.mine] + SLACK < end).any() for p, end in zip(waits, ends, strict=True))
-    return None if late else start
+def simulate_ring_phase(
+    phase: RingPhase, groups: LockstepGroups, start: Ticks, last: Ticks, costs: Sequence[Ticks]
+) -> tuple[Ticks, Ticks] | None:
+    """Simulate all rounds of a phase, for one connection of those that are alike.
 
+    Parameters
+    ----------
+    phase : RingPhase
+        Rounds, length and number of cycles.
+    groups : LockstepGroups
+        Wires that share links, and have to be in step.
+    start, last : int64[n], ticks
+        Time at which each connection may start, and at which its last message of an earlier phase was complete.
+    costs : (int64[n], int64[n], int64[n]), ticks
+        What sending, arriving and reducing take.
 
-def find_all_waits(phases: Sequence[RingPhase], n_addresses: int) -> tuple[tuple[ConnectionWaits, ...], ...] | None:
-    """Find what each phase waits for in each earlier one; None where too many connections meet to look at."""
-    if count_meetings(phases) > MAX_MEETINGS:
+    Returns
+    -------
+    sent, done : int64[n], ticks
+        When each connection's last message had left, and was complete; None if a group was not in step.
+    """
+    from .ring_phase_kernel import pass_on, pass_on_and_reduce
+
+    table, alike = _alike(phase, start, last, costs)
+    n_cycles = table.shape[2]
+    start, done, send, latency, reduction = (a.ravel() for a in table)
+    pairs = _pairs_in_step(groups.group, alike, send) if groups.n_groups else np.empty((0, 2), np.intp)
+    if pairs is None:
         return None
-    return tuple(
-        tuple(find_waits(later, earlier, n_addresses) for earlier in phases[:i]) for i, later in enumerate(phases)
-    )
+    adds = any(reduces for _, reduces in phase.rounds) and bool(reduction.any())
+    in_order = not adds and bool((done <= start + send + latency).all())  # then what arrives is complete
+    sent, nothing = np.zeros_like(start), np.zeros_like(reduction)
+    state: tuple[Ticks, ...] = (start,) if in_order else (start, done, sent)
+    runs: list[tuple[int, Callable[[int], bool]]]
+    if in_order:
+        runs = [(phase.n_rounds - 1, functools.partial(pass_on, start, send, send + latency, pairs, n_cycles))]
+    else:
+        taken = [(n, (send, latency, reduction if reduces else nothing)) for n, reduces in phase.rounds]
+        runs = [
+            (n, functools.partial(pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)) for n, costs in taken
+        ]
+    for n_rounds, simulate in runs:
+        for n in _to_simulate(state, n_rounds, table.shape[1]):
+            with expected_work(4 * len(start) * n):
+                if not simulate(n):
+                    return None
+    if in_order:
+        sent, done = start + send, start + send + latency
+        if (abs(start[pairs[:, 0]] - start[pairs[:, 1]]) > SLACK).any():  # a group is not in step
+            return None
+    return sent[alike], done[alike]
 
 
-def count_meetings(phases: Sequence[RingPhase]) -> int:
-    """Count the pairs of connections of two phases that :func:`find_all_waits` would look at."""
-    return sum(_n_meetings(later, earlier) for i, later in enumerate(phases) for earlier in phases[:i])
+def _alike(
+    phase: RingPhase, start: Ticks, last: Ticks, costs: Sequence[Ticks]
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Find the connections that go through the same: a row of a table for each kind, and the kind of each connection.
+
+    Returns
+    -------
+    int64[5, length, n_cycles], int64[n]
+        Start, last, and the three costs; which connection of the table each connection is like.
+    """
+    shape = phase.src.shape
+    table = np.stack([a.reshape(shape) for a in (start, last, *costs)])
+    which: NDArray[np.intp] = np.zeros(1, np.intp)
+    if shape[1] > 1:
+        rows = table.transpose(2, 0, 1).reshape(shape[1], -1)
+        _, kept, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        table = table[:, :, kept]
+    length, n_cycles = table.shape[1:]
+    if phase.n_rounds > 1:  # the least number of connections after which all cycles repeat themselves
+        divisors = (q for q in range(1, length) if length % q == 0)
+        length = next((q for q in divisors if np.array_equal(table[:, q:], table[:, :-q])), length)
+        table = table[:, :length]
+    alike = (np.arange(shape[0]) % length)[:, np.newaxis] * n_cycles + which.ravel()
+    return table.copy(), alike.ravel()
 
 
-def find_waits(later: RingPhase, earlier: RingPhase, n_addresses: int) -> ConnectionWaits:
-    """Find the connections that meet at a participant and may touch the same chunks there."""
-    mine, theirs, sent = _meetings(later, earlier)
-    a, b = np.divmod(mine, later.src.shape[1]), np.divmod(theirs, earlier.src.shape[1])
-    first, last = later.address[a], earlier.address[(b[0] - earlier.n_rounds + 1) % len(earlier.src), b[1]]
-    certain = (first < last + earlier.count[b]) & (last < first + later.count[a])
-    low, high = _hull(later)
-    below, above = _hull(earlier)
-    possible = (low[a[1]] < above[b[1]]) & (below[b[1]] < high[a[1]])
-    possible &= _carries(later, a, (below[b[1]], above[b[1]]), n_addresses)
-    possible &= _carries(earlier, b, (low[a[1]], high[a[1]]), n_addresses)
-    kept = certain | possible
-    return ConnectionWaits(mine[kept], theirs[kept], sent[kept], certain[kept])
+def _pairs_in_step(group: NDArray[np.int32], alike: NDArray[np.intp], send: Ticks) -> NDArray[np.intp] | None:
+    """Pairs of classes of connections that must start together in every round; None if they take unequally long."""
+    shares = np.flatnonzero(group >= 0)
+    shares = shares[np.argsort(group[shares], kind="stable")]
+    same = group[shares[1:]] == group[shares[:-1]]
+    pairs = np.stack((alike[shares[:-1]], alike[shares[1:]]), axis=1)[same]
+    if (abs(send[pairs[:, 0]] - send[pairs[:, 1]]) > SLACK).any():
+        return None
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    return np.unique(pairs, axis=0) if len(pairs) else pairs  # of none, to import numpy.ma would take longest
 
 
-def _n_meetings(later: RingPhase, earlier: RingPhase) -> int:
-    """How many pairs :func:`_meetings` would find."""
-    n = 1 + max(int(ends.max(initial=0)) for ends in (later.src, later.dst, earlier.src, earlier.dst))
-    reads, writes, sends, receives = (
-        np.bincount(ends.ravel(), minlength=n) for ends in (later.src, later.dst, earlier.src, earlier.dst)
-    )
-    return int((reads + writes) @ receives + writes @ sends)
+def _to_simulate(state: tuple[Ticks, ...], n_rounds: int, length: int = 1) -> Iterator[int]:
+    """Yield how many rounds to simulate next, until all of the state advances by the same number of ticks.
 
+    What comes after a round depends only on differences, so what advances all alike once, in one round or in several,
+    does so for ever: the state after the rounds that are left is a product. Where the slowest connection sets the pace,
+    one round is enough; where the way around a ring does, as many rounds as it has connections (the cyclicity of a
+    max-plus matrix is the length of its critical circuit).
 
-def _meetings(later: RingPhase, earlier: RingPhase) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Pairs of connections that meet: what arrived where one reads, and what arrived and left where it writes."""
-    pairs = [
-        (*_equal(later.src, earlier.dst), False),
-        (*_equal(later.dst, earlier.dst), False),
-        (*_equal(later.dst, earlier.src), True),
-    ]
-    sent = np.concatenate([np.full(len(mine), kind) for mine, _, kind in pairs])
-    return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs]), sent
+    Parameters
+    ----------
+    state : tuple of int64[n], ticks
+        Times that the rounds modify in place.
+    n_rounds : int
+        Rounds in all.
+    length : int
+        Connections of a ring.
 
-
-def _equal(a: Whole, b: Whole) -> tuple[Whole, Whole]:
-    """Find the indices of all pairs of equal members of two arrays."""
-    order = np.argsort(b, axis=None)
-    found = b.ravel()[order]
-    low = np.searchsorted(found, a.ravel(), side="left")
-    each = np.searchsorted(found, a.ravel(), side="right") - low
-    of_b = np.arange(each.sum()) + np.repeat(low - np.cumsum(each) + each, each)
-    return np.repeat(np.arange(a.size), each), order[of_b]
-
-
-def _hull(phase: RingPhase) -> tuple[Whole, Whole]:
-    """First address that any message of each cycle touches, and the end."""
-    return phase.address.min(axis=0), (phase.address + phase.count).max(axis=0)
-
-
-def _carries(
-    phase: RingPhase, connection: tuple[Whole, Whole], hull: tuple[Whole, Whole], n_addresses: int
-) -> NDArray[np.bool_]:
-    """Whether each connection may carry part of an address range: False where that is in a message it never carries."""
-    length, n_cycles = phase.src.shape
-    place = np.argsort(phase.address, axis=0)
-    starts = np.take_along_axis(phase.address, place, axis=0) + np.arange(n_cycles) * n_addresses
-    found = np.searchsorted(starts.T.ravel(), hull[0] + connection[1] * n_addresses, side="right") - 1
-    inside = found >= connection[1] * length
-    message = place[found % length, connection[1]]
-    inside &= hull[1] <= phase.address[message, connection[1]] + phase.count[message, connection[1]]
-    return np.asarray(~inside | ((connection[0] - message) % length < phase.n_rounds))
+    References
+    ----------
+    Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity", 1992, section 3.7 (cyclicity).
+    """
+    look = FIRST_LOOK
+    while n_rounds > 0:
+        look = min(look, n_rounds)
+        yield look
+        n_rounds -= look
+        look *= 2
+        for several in (1, length) if 1 < length <= look else (1,):
+            if n_rounds <= several:
+                continue
+            before = [a.copy() for a in state]
+            yield several
+            n_rounds -= several
+            gain = np.concatenate([a - b for a, b in zip(state, before, strict=True)])
+            if (gain == gain[0]).all():
+                for a in state:
+                    a += gain[0] * (n_rounds // several)
+                n_rounds %= several
+                look = max(1, n_rounds)
+                break

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import Records
 from commsim.engine.flow_state import FlowLinks, Numbers, Offsets, Rows, owners
+from commsim.engine.recurrence.between_phases import ConnectionWaits
 from commsim.engine.recurrence.ring_phases import RingPhase
-from commsim.engine.recurrence.rings import ConnectionWaits
 
 RING_CONNECTION = np.dtype(
     [

@@ -19,8 +19,8 @@ from commsim.core.result import Result
 from commsim.engine.flow_job import FlowJob, chunk_bytes, not_negative, one_job_result
 from commsim.engine.flow_state import FlowLinks, FlowState, allocate_state, share_table
 from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
+from commsim.engine.recurrence.between_phases import ConnectionWaits, find_all_waits
 from commsim.engine.recurrence.ring_phases import RingPhase, connections_of, find_ring_phases
-from commsim.engine.recurrence.rings import ConnectionWaits, find_all_waits
 from commsim.engine.trace_files import TraceFile
 from commsim.engine.ways.costs import MAX_STREAMED
 from commsim.routing.routing import Routes, find_routes

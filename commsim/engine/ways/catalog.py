@@ -102,7 +102,6 @@ def ring_layout(paths: FlowPaths) -> RingLayout | None:
     connection.
     """
     from commsim.engine.recurrence.ring_phases import MAX_PHASES
-    from commsim.engine.recurrence.rings import count_meetings
 
     blocks = paths.job.schedule.blocks
     if paths.job.messages is not None or any(b.n_fences or (b.times > 1 and b.n_hops != 1) for b in blocks):
@@ -116,7 +115,11 @@ def ring_layout(paths: FlowPaths) -> RingLayout | None:
     if not phases:
         return None
     connections = sum(phase.src.size for phase in phases)
-    to_wait = costs.PHASE_PAIR * math.comb(len(phases), 2) + costs.MEETING * count_meetings(phases)
+    to_wait = 0.0
+    if len(phases) > 1:
+        from commsim.engine.recurrence.between_phases import count_meetings
+
+        to_wait = costs.PHASE_PAIR * math.comb(len(phases), 2) + costs.MEETING * count_meetings(phases)
     # they are found, and kept: no way looks for them again
     return RingLayout(0.0, to_wait, connections, any(phase.has_slots for phase in phases))
 

@@ -9,11 +9,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commsim.engine.recurrence import ring_phase_times
+from commsim.engine.recurrence import rings
+from commsim.engine.recurrence.between_phases import Claims, ResourceLoad
 from commsim.engine.recurrence.connection_costs import SLACK, LockstepGroups
-from commsim.engine.recurrence.ring_phase_times import ResourceLoad, _period, _to_simulate, simulate_ring_phase
 from commsim.engine.recurrence.ring_phases import RingPhase
-from commsim.engine.recurrence.rings import Claims
+from commsim.engine.recurrence.rings import _alike, _to_simulate, simulate_ring_phase
 
 Ticks = NDArray[np.int64]
 
@@ -63,10 +63,11 @@ def test_a_phase_is_played_as_a_loop_would(
 
 
 def test_the_least_period_is_found() -> None:
-    table = np.array([[[1], [2], [1], [2], [1], [2]], [[0], [0], [0], [0], [0], [0]]])
-    assert _period(table) == 2
-    assert _period(table[1:]) == 1
-    assert _period(np.arange(6).reshape(1, 6, 1)) == 6
+    for send, period in (([1, 2, 1, 2, 1, 2], 2), ([1] * 6, 1), ([1, 2, 3, 4, 5, 6], 6)):
+        zeros = np.zeros(6, np.int64)
+        table, alike = _alike(phase_of(6, 1, ((3, False),)), zeros, zeros, (np.array(send), zeros, zeros))
+        assert table.shape == (5, period, 1)
+        assert alike.tolist() == [k % period for k in range(6)]
 
 
 @given(st.integers(1, 500), st.integers(0, 60))
@@ -96,7 +97,7 @@ def test_rounds_around_a_ring_whose_way_sets_the_pace_are_multiplied(
     costs = zeros + send << 20, np.array(latency) << 20, zeros
     simulated = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ring_phase_times, "_to_simulate", counted(_to_simulate, simulated))
+        patch.setattr(rings, "_to_simulate", counted(_to_simulate, simulated))
         times = simulate_ring_phase(phase, alone(len(latency)), zeros, zeros, costs)
     assert times is not None
     assert (times[0].tolist(), times[1].tolist()) == slow(phase, zeros, zeros, costs)

@@ -13,8 +13,8 @@ from commsim.core.data_order.dependencies import connections, dependencies
 from commsim.core.data_order.dependencies_kernel import WRITE_AFTER_READ
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE, SCRATCH, Schedule
+from commsim.engine.recurrence.between_phases import MAX_MEETINGS, find_all_waits, find_waits
 from commsim.engine.recurrence.ring_phases import RingPhase, find_ring_phases
-from commsim.engine.recurrence.rings import MAX_MEETINGS, find_all_waits, find_waits
 
 RINGS = ["ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "multi_ring_all_reduce",
          "hierarchical_all_reduce", "torus_all_reduce"]  # fmt: skip
@@ -137,9 +137,9 @@ def test_phases_in_which_all_meet_all_are_not_looked_at(monkeypatch: pytest.Monk
     assert phases is not None
     met = 3 * 12 * 3  # each of three pairs of phases: what reads and what writes of a rank, on one connection each
     assert met < MAX_MEETINGS
-    monkeypatch.setattr("commsim.engine.recurrence.rings.MAX_MEETINGS", met)
+    monkeypatch.setattr("commsim.engine.recurrence.between_phases.MAX_MEETINGS", met)
     assert find_all_waits(phases, schedule.n_addresses) is not None
-    monkeypatch.setattr("commsim.engine.recurrence.rings.MAX_MEETINGS", met - 1)
+    monkeypatch.setattr("commsim.engine.recurrence.between_phases.MAX_MEETINGS", met - 1)
     assert find_all_waits(phases, schedule.n_addresses) is None
 
 
