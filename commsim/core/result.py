@@ -125,9 +125,9 @@ class Result(Value):
     size: float
     time: float
     time_from_last_start: float
-    link_bytes: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    link_bytes: NDArray[np.float64] = ()  # type: ignore[assignment]  # frozen in __post_init__
     bytes_on_wire: float = 0.0
-    samples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    samples: NDArray[np.float64] = ()  # type: ignore[assignment]  # frozen in __post_init__
     counters: Mapping[str, float] = field(default_factory=dict)
     trace: Trace | None = None
     interval: tuple[float, float] | None = None

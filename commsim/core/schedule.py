@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import ScheduleError
 from .jit import Records
@@ -157,7 +157,9 @@ class Schedule(Value):
         if self.operation != "custom":
             if self.operation not in OPERATIONS:
                 raise ScheduleError(f"{self.name}: unknown operation {self.operation!r}")
-            OPERATIONS[self.operation].check_layout(self.name, self.n_ranks, self.n_chunks, self.layout)
+            operation = OPERATIONS[self.operation]
+            if self.layout or operation.layout != "none" or operation.needs_equal_blocks:
+                operation.check_layout(self.name, self.n_ranks, self.n_chunks, self.layout)
         put(self, "in_place", self.operation == "custom" or OPERATIONS[self.operation].in_place)
         output = 0 if self.in_place else self.n_chunks
         put(self, "buffer_offsets", freeze([0, output, output + self.n_chunks], np.int64))
@@ -203,7 +205,7 @@ class Schedule(Value):
         hop = stage = 0
         for block in self.blocks:
             for i in range(block.times):
-                yield self._expand(block, np.array([i]), hop, stage, np.empty(len(block.body), TRANSFER))
+                yield self.repetitions(block, [i], hop, stage)
                 hop += block.n_hops
                 stage += block.n_fences
 
@@ -218,17 +220,13 @@ class Schedule(Value):
             messages += np.bincount(moving["src"], minlength=n)
         return sent, received, messages
 
-    def repetition(self, block: Block, number: int) -> Transfers:
-        """Expand one repetition of one block; hops and stages count from its start."""
-        return self._expand(block, np.array([number]), 0, 0, np.empty(len(block.body), TRANSFER))
-
     def expand(self) -> Transfers:
         """Return every transfer in program order, hops and stages numbered from the start."""
         out = np.empty(self.n_transfers, TRANSFER)
         hop = stage = done = 0
         for block in self.blocks:
             n = len(block.body) * block.times
-            self._expand(block, np.arange(block.times), hop, stage, out[done : done + n])
+            self.repetitions(block, np.arange(block.times), hop, stage, out[done : done + n])
             done += n
             hop += block.n_hops * block.times
             stage += block.n_fences * block.times
@@ -243,11 +241,16 @@ class Schedule(Value):
             blocks.append(dataclasses.replace(block, body=body, n_fences=block.n_hops))
         return dataclasses.replace(self, blocks=tuple(blocks))
 
-    def _expand(self, block: Block, repetitions: NDArray[np.int64], hop: int, stage: int, out: Transfers) -> Transfers:
-        """Write the given repetitions of a block to `out`, the first one starting at `hop` and `stage`."""
-        rows = out.reshape(len(repetitions), len(block.body))
+    def repetitions(
+        self, block: Block, numbers: ArrayLike, hop: int = 0, stage: int = 0, out: Transfers | None = None
+    ) -> Transfers:
+        """Expand repetitions of a block with these numbers, the first at `hop` and `stage`; into `out`, if given."""
+        numbers = np.asarray(numbers, np.int64)
+        out = np.empty(len(numbers) * len(block.body), TRANSFER) if out is None else out
+        rows = out.reshape(len(numbers), len(block.body))
         rows[:] = block.body
-        since = (repetitions - repetitions[0])[:, np.newaxis]
+        since = (numbers - numbers[0])[:, np.newaxis]
+        chunks = np.array([self.n_chunks, self.n_chunks, max(1, self.n_scratch)])  # of each buffer
         for field, begin, each in (("hop", hop, block.n_hops), ("stage", stage, block.n_fences)):
             if begin or each:
                 rows[field] += (begin + since * each).astype(np.int32)
@@ -255,17 +258,13 @@ class Schedule(Value):
             if not step:
                 continue
             moved = block.body[field].astype(np.int64)
-            shift = ((repetitions + block.first) * step)[:, np.newaxis]
+            shift = ((numbers + block.first) * step)[:, np.newaxis]
+            size = self.n_ranks if field in ("src", "dst") else chunks[block.body[field.replace("chunk", "buffer")]]
             if block.orders is not None and field.endswith("chunk"):
                 rows[field] = block.orders.moved(moved, shift, self.n_chunks)
             else:
-                rows[field] = moved ^ shift if block.xor else (moved + shift) % self._modulus(field, block.body)
+                rows[field] = moved ^ shift if block.xor else (moved + shift) % size
         return out
-
-    def _modulus(self, field: str, transfers: Transfers) -> Any:
-        if field in ("src", "dst"):
-            return self.n_ranks
-        return np.where(transfers[field.replace("chunk", "buffer")] == SCRATCH, max(1, self.n_scratch), self.n_chunks)
 
 
 def _check_block(schedule: Schedule, block: Block) -> None:
@@ -329,14 +328,15 @@ def _aligned(schedule: Schedule, block: Block) -> bool:
 
 def _check_every_repetition(schedule: Schedule, block: Block) -> None:
     for i in range(block.times) if block.xor or _may_leave(schedule, block) else ():
-        _check_block(schedule, Block(schedule.repetition(block, i), block.n_hops, block.n_fences))
+        _check_block(schedule, Block(schedule.repetitions(block, [i]), block.n_hops, block.n_fences))
 
 
 def _may_leave(schedule: Schedule, block: Block) -> bool:
     """Whether messages of some repetition would wrap around the end of a buffer: each different place is looked at."""
     turns, count = (np.arange(block.times) + block.first)[:, np.newaxis], block.body["count"].astype(np.int64)
+    sizes = np.array([schedule.n_chunks, schedule.n_chunks, max(1, schedule.n_scratch)])
     for chunk, step in zip(STEPPED[2:], block.step[2:], strict=True):
-        size = np.broadcast_to(schedule._modulus(chunk, block.body), len(count))
+        size = sizes[block.body[chunk.replace("chunk", "buffer")]]
         place = block.body[chunk] * (2 * count.max() + 2) + 2 * count + (size == size[0])
         _, lead = np.unique(place, return_index=True)
         ends = (block.body[chunk][lead].astype(np.int64) + turns * step) % size[lead] + count[lead]

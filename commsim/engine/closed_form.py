@@ -171,7 +171,7 @@ def _connections(schedule: Schedule) -> NDArray[np.int64]:
         moves = any(block.step[:2])
         weight = 1 if moves else block.times
         for number in range(block.times if moves else min(1, block.times)):
-            row, one = schedule.repetition(block, number), np.full(len(block.body), weight)
+            row, one = schedule.repetitions(block, [number]), np.full(len(block.body), weight)
             columns = row["src"], row["dst"], row["channel"], weight * (row["op"] == REDUCE), one, weight * row["count"]
             parts.append(_summed(np.stack(columns, axis=1).astype(np.int64)))
     return _summed(np.concatenate(parts))

@@ -76,7 +76,7 @@ class JobConnections:
         schedule = self.job.schedule
         block = schedule.blocks[0] if len(schedule.blocks) == 1 else None
         if block is not None and not block.xor and not any(block.step[:2]):
-            once = schedule.repetition(block, 0)
+            once = schedule.repetitions(block, [0])
             return ends_of(once, connections(schedule, once)[1])
         return ends_of(self.transfers, self.numbered[1])
 

@@ -149,7 +149,7 @@ class _Rounds:
 
 def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
     """Read the rounds of a block of one hop; None if its connections are no cycles."""
-    here = _by_connection(schedule, schedule.repetition(block, 0))
+    here = _by_connection(schedule, schedule.repetitions(block, [0]))
     if here is None:
         return None
     rows, order, address = here
@@ -160,7 +160,7 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
     slot = row - np.maximum.accumulate(np.where(begins, row, 0))
     if times == 1:
         return _Rounds(src, dst, channel, slot, count, address, address, None, rounds)
-    then = _by_connection(schedule, schedule.repetition(block, 1))
+    then = _by_connection(schedule, schedule.repetitions(block, [1]))
     if then is None or not all(np.array_equal(rows[name], then[0][name]) for name in ("src", "dst", "channel")):
         return None
     feeder = _feeder(schedule, src, dst, address, then[2])
@@ -177,7 +177,7 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
         along = block.orders.of_row[order]
         if not np.array_equal(along[feeder], along):
             return None
-    at_last = _by_connection(schedule, schedule.repetition(block, times - 1))
+    at_last = _by_connection(schedule, schedule.repetitions(block, [times - 1]))
     return None if at_last is None else _Rounds(src, dst, channel, slot, count, address, at_last[2], feeder, rounds)
 
 

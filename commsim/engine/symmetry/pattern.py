@@ -66,7 +66,7 @@ def find_pattern(schedule: Schedule, shared: JobConnections | None = None) -> Pa
     """
     if len(schedule.blocks) == 1 and _repetitions_are_apart(schedule, schedule.blocks[0]):
         block = schedule.blocks[0]
-        transfers = schedule.repetition(block, 0)
+        transfers = schedule.repetitions(block, [0])
         return _pattern(transfers, block.times, *connections(schedule, transfers))
     if schedule.n_transfers > MAX_PATTERN:
         return None

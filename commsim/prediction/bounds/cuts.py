@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, PhysicsError
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import levels_from, locality_levels, tiers
 from commsim.core.result import Result
 from commsim.core.units import format_size, format_time
@@ -82,9 +82,9 @@ def floor_of(plan: Plan, anywhere: bool | None = None) -> Floor:
     demand = demand_of(schedule.operation, schedule.n_ranks, schedule.root, schedule.layout)
     if demand.kind == "signals":
         return Floor()
-    cuts = partition_cuts(
-        usable(network, plan.ranks, uses_more_than_ranks(plan) if anywhere is None else anywhere), demand
-    )
+    if anywhere is None:
+        anywhere = schedule.n_helpers > 0 and uses_more_than_ranks(plan)
+    cuts = partition_cuts(usable(network, plan.ranks, anywhere), demand)
     tightest = max(cuts, key=operator.attrgetter("per_byte"), default=None)
     if tightest is None or not np.isfinite(tightest.per_byte):
         return Floor()
@@ -110,8 +110,9 @@ def partition_cuts(graph: UsableLinks, demand: Demand) -> Iterator[Crossing]:
         k = int(group.max()) + 1
         for of_node in _surroundings(graph, group, above):
             yield from cuts_around(graph, demand, of_node, k, name)
-    for half, name in _slabs(graph):
-        yield from cuts_around(graph, demand, half, 2, name)
+    for d in range(graph.network.coordinates.shape[1]):
+        for half in _slabs(graph, d):
+            yield from cuts_around(graph, demand, half, 2, f"half along dimension {d},")
 
 
 def cuts_around(
@@ -255,6 +256,8 @@ def _partitions(graph: UsableLinks) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Ways to group all ranks, by name of a group, each with at least two groups."""
     p, network = len(graph.ranks), graph.network
     yield "rank", np.arange(p)
+    if network.machine.max(initial=-1) < 0 and np.count_nonzero(network.kind == SWITCH) < 2:
+        return  # nothing between a rank and all of them
     before = p
     for level in locality_levels(network):
         of_node = np.full(network.n_nodes, -1, np.int32)
@@ -269,12 +272,11 @@ def _partitions(graph: UsableLinks) -> Iterator[tuple[str, NDArray[np.int64]]]:
         before = k
 
 
-def _slabs(graph: UsableLinks) -> Iterator[tuple[NDArray[np.int64], str]]:
-    """Halves of a grid, along each of its dimensions."""
-    at = graph.network.coordinates
-    for d in range(at.shape[1]):
-        side = int(at[:, d].max()) + 1
-        for half in {side // 2, (side + 1) // 2} - {0, side}:
-            of_node = (at[:, d] >= half).astype(np.int64)
-            if 0 < of_node[graph.ranks].sum() < len(graph.ranks):
-                yield of_node, f"half along dimension {d},"
+def _slabs(graph: UsableLinks, d: int) -> Iterator[NDArray[np.int64]]:
+    """Halves of a grid along a dimension, each with some ranks."""
+    at = graph.network.coordinates[:, d]
+    side = int(at.max()) + 1
+    for half in {side // 2, (side + 1) // 2} - {0, side}:
+        of_node = (at >= half).astype(np.int64)
+        if 0 < of_node[graph.ranks].sum() < len(graph.ranks):
+            yield of_node

@@ -37,7 +37,7 @@ class Demand:
     amount : float64[n_pairs] or float64[n_ranks]
         Demand of each pair; or what each rank has for all, or needs of all.
     chunk : int64[n_pairs]
-        Number of the chunk of ``routed``: a chunk that goes to several ranks has several rows.
+        Number of the chunk of ``routed``: a chunk that goes to several ranks has several rows. Else empty.
     """
 
     kind: Kind
@@ -45,7 +45,7 @@ class Demand:
     src: NDArray[np.intp]
     dst: NDArray[np.intp]
     amount: Floats
-    chunk: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    chunk: NDArray[np.int64]
 
     def crossing(self, group: NDArray[np.integer[Any]], k: int) -> tuple[Floats, Floats]:
         """Bytes that must leave, and enter, each of k groups of ranks.
@@ -136,8 +136,9 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
     InputError
         If the operation is unknown, or the layout does not fit.
     """
-    op = known_operation(operation)
-    n_chunks = op.least_chunks(n_ranks, layout)
+    op, n_chunks = known_operation(operation), 1
+    if layout or op.layout != "none" or op.needs_equal_blocks:
+        n_chunks = op.least_chunks(n_ranks, layout)
     at_root = np.bincount([root], minlength=n_ranks).astype(np.float64)
     if op.signals:
         return _whole_demand("signals", n_ranks, at_root * 0)
@@ -154,7 +155,7 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
             whole = np.full(int(sent.sum()), 1 / n_chunks)
             return Demand(kind, n_ranks, has[sent], needs[sent], whole, number[sent])
         pair, times = np.unique(np.stack((origin, rank))[:, origin != rank], axis=1, return_counts=True)
-        return Demand("pairs", n_ranks, pair[0], pair[1], times / n_chunks)
+        return Demand("pairs", n_ranks, pair[0], pair[1], times / n_chunks, np.empty(0, np.int64))
     match (op.starts, op.ends):
         case ("all", "all"):
             return _whole_demand("all_reduce", n_ranks, at_root * 0)
@@ -171,7 +172,7 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
     others = np.flatnonzero(np.arange(n_ranks) != root)
     ends = (np.full(len(others), root), others)
     src, dst = ends if op.starts == "root" else ends[::-1]
-    return Demand("pairs", n_ranks, src, dst, home[others])
+    return Demand("pairs", n_ranks, src, dst, home[others], np.empty(0, np.int64))
 
 
 def _sums(group: NDArray[np.integer[Any]], amount: Floats, k: int) -> Floats:
@@ -180,7 +181,7 @@ def _sums(group: NDArray[np.integer[Any]], amount: Floats, k: int) -> Floats:
 
 def _whole_demand(kind: Kind, n_ranks: int, amount: Floats) -> Demand:
     none = np.empty(0, np.intp)
-    return Demand(kind, n_ranks, none, none, amount)
+    return Demand(kind, n_ranks, none, none, amount, none)
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,8 +83,6 @@ class Run:
 
     def with_launch(self, result: Result) -> Result:
         """Return the result of the operation's size, with the time outside of all messages."""
-        if not self.before and result.size == self.size:
-            return result
         more = self.before
         return dataclasses.replace(
             result, size=self.size, time=result.time + more, time_from_last_start=result.time_from_last_start + more,
@@ -95,7 +93,8 @@ class Run:
         """Return the result of messages with what no message shows: the launch, the software, and the interval."""
         if self.with_software is not None:
             return self.with_software(result)
-        done, (low, high) = self.with_launch(result), self.spread
+        done = self.with_launch(result) if self.before or result.size != self.size else result
+        low, high = self.spread
         return dataclasses.replace(done, interval=(done.time * low, done.time * high)) if low < high else done
 
 
@@ -115,7 +114,8 @@ def played(run: Run, wish: Wish) -> Result:
     framing = wish.framing or (run.in_packets if wish.engine == "packet" else run.framing)
     sent = run.size if run.sent is None else run.sent
     simulation = wish.model.simulation(run.paths, wish)
-    found = _of_draws([simulation(sent, starts=starts, framing=framing) for starts in draws])
+    results = [simulation(sent, starts=starts, framing=framing) for starts in draws]
+    found = _of_draws(results) if wish.start_jitter else results[0]
     if run.network.curves is not None and wish.engine != "packet":
         found = dataclasses.replace(found, interval=_interval(run, sent, wish, framing))
     found = run.finished(found)

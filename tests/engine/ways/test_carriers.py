@@ -40,7 +40,7 @@ def table(schedule):
 def test_connections_are_numbered_as_those_of_all_rows(name):
     schedule = COLLECTIVES[name].build(8)
     transfers = np.concatenate([
-        schedule.repetition(block, number)
+        schedule.repetitions(block, [number])
         for block in schedule.blocks
         for number in range(block.times if block.xor or any(block.step[:2]) else 1)
     ])  # fmt: skip

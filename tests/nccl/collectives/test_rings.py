@@ -95,9 +95,9 @@ def test_connections_that_are_fed_along_another_order_are_no_phase():
     assert find_ring_phases(schedule) is None
     alike = dataclasses.replace(block, orders=ChunkOrders(np.array([rank]), np.zeros(n, np.int32)))
     for round_ in range(2):
-        both = schedule.repetition(block, round_), schedule.repetition(alike, round_)
+        both = schedule.repetitions(block, [round_]), schedule.repetitions(alike, [round_])
         assert np.array_equal(*both)
-    assert not np.array_equal(schedule.repetition(block, 2), schedule.repetition(alike, 2))
+    assert not np.array_equal(schedule.repetitions(block, [2]), schedule.repetitions(alike, [2]))
     assert find_ring_phases(dataclasses.replace(schedule, blocks=(alike,))) is not None
 
 
