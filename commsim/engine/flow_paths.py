@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,12 @@ class FlowPaths:
         Whether ways other than the event engine may apply.
     n_transfers, n_rows : int
         Transfers, all repetitions counted, and those that the schedule's blocks list, each once.
+    n_connections : int
+        Connections, or somewhat more: one for each row, unless repetitions move on to other participants.
+    event_cost : float, s
+        Processor time of the event engine, or less: sharing takes as long again, or many times as long.
+    at_risk : float, s
+        Processor time that may be lost on ways that turn out not to apply.
     """
 
     network: Network
@@ -76,19 +83,29 @@ class FlowPaths:
     routing: str | None = None
     seed: int = 0
     _plans: dict[Any, Any] = field(default_factory=dict)
-    _chosen: dict[bool, dict[Way, float]] = field(default_factory=dict)
+    _chosen: dict[bool, Iterator[tuple[Way, float]]] = field(default_factory=dict)
     _hashed: dict[int, FlowPaths] = field(default_factory=dict)
     _answered: dict[bool, dict[Way, float]] = field(default_factory=dict)
     of_routes: dict[Any, Any] = field(default_factory=dict)
     is_regular: bool = field(init=False, repr=False, compare=False)
     n_transfers: int = field(init=False, repr=False, compare=False)
     n_rows: int = field(init=False, repr=False, compare=False)
+    n_connections: int = field(init=False, repr=False, compare=False)
+    event_cost: float = field(init=False, repr=False, compare=False)
+    at_risk: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         network, schedule = self.network, self.job.schedule
         self.is_regular = network.curves is None and network.protocol is None and self.job.is_regular
         self.n_transfers = schedule.n_transfers
-        self.n_rows = sum(len(block.body) for block in schedule.blocks)
+        self.n_rows = self.n_connections = sum(len(block.body) for block in schedule.blocks)
+        if any(block.times > 1 and (block.xor or any(block.step[:2])) for block in schedule.blocks):
+            self.n_connections = min(self.n_transfers, schedule.n_participants**2)
+        self.event_cost = costs.EVENTS_BEGIN + costs.EVENTS_TRANSFER * self.n_transfers
+        self.event_cost += (costs.ROUTE + costs.EVENTS_CONNECTION) * self.n_connections
+        if self.n_transfers > costs.MAX_TRANSFERS:
+            self.event_cost = float("inf")
+        self.at_risk = costs.UNNOTICED + costs.RISK * self.event_cost
 
     def __getstate__(self) -> dict[str, Any]:
         # What the ways have laid out is found again when it is needed: it holds functions, which no pickle can.
@@ -108,24 +125,6 @@ class FlowPaths:
             del vars(self)[name]
 
     @property
-    def n_connections(self) -> int:
-        """Connections, or somewhat more: one for each row, unless repetitions move on to other participants."""
-        schedule = self.job.schedule
-        moving = any(block.times > 1 and (block.xor or any(block.step[:2])) for block in schedule.blocks)
-        return min(self.n_transfers, schedule.n_participants**2) if moving else self.n_rows
-
-    @functools.cached_property
-    def event_cost(self) -> float:
-        """Processor seconds of the event engine, or less: sharing takes as long again, or many times as long."""
-        if self.n_transfers > costs.MAX_TRANSFERS:
-            return float("inf")
-        return (
-            costs.EVENTS_BEGIN
-            + costs.EVENTS_TRANSFER * self.n_transfers
-            + (costs.ROUTE + costs.EVENTS_CONNECTION) * self.n_connections
-        )
-
-    @property
     def hop_cost(self) -> float:
         """Processor seconds that the event engine takes, once routes are known, since they are long."""
         hops = len(self.tables.routes.link) / max(1, len(self.tables.ends))
@@ -137,11 +136,6 @@ class FlowPaths:
         phases = vars(self).get("ring_phases")  # where they have been found, connections are known
         n_routes = sum(phase.src.size for phase in phases) if phases else self.n_connections
         return costs.MOVES_BEGIN + costs.MOVE * self.n_transfers + costs.ROUTE * n_routes
-
-    @property
-    def at_risk(self) -> float:
-        """Processor seconds that may be lost on ways that turn out not to apply."""
-        return costs.UNNOTICED + costs.RISK * self.event_cost
 
     @functools.cached_property
     def ring_phases(self) -> tuple[RingPhase, ...] | None:
@@ -254,8 +248,8 @@ class FlowPaths:
         if flaps is not None:
             return self._with_flaps(size, flaps, method, starts=starts, framing=framing, trace=trace)
         Kernel.needed_soon = Kernel.needed_soon or COMPILES
-        ways = self._ways(bool(trace)) if method == "auto" else dict.fromkeys(ways_of_method(method), 0.0)
-        for way, seconds in ways.items():
+        ways = self._ways(bool(trace)) if method == "auto" else ((way, 0.0) for way in ways_of_method(method))
+        for way, seconds in ways:
             if way is EVENTS:
                 _refuse_too_many(self, bool(trace))
             if seconds >= WORTH_SAYING:
@@ -297,19 +291,23 @@ class FlowPaths:
     @property
     def traced_alike(self) -> bool:
         """Whether the way that computes the time has the times of all transfers too."""
-        return all(way.traces for way in self._ways(False))
+        return all(way.traces for way, _ in self._ways(False))
 
     def _sized(self, way: Way) -> AbstractContextManager[None]:
         return expected_work(way.steps * self.n_transfers + self.network.n_links)
 
-    def _ways(self, trace: bool) -> dict[Way, float]:
+    def _ways(self, trace: bool) -> Iterator[tuple[Way, float]]:
+        """Return the ways to try, which are chosen as far as they are asked for, and then known."""
         if trace not in self._chosen:
+            again = self._answered.get(trace)
             if trace and self.traced_alike:
                 self._chosen[trace] = self._ways(False)  # a trace is of the way that finds the time
-                return self._chosen[trace]
-            again = self._answered.get(trace)  # for another hash: the way that answered is tried first
-            self._chosen[trace] = choose(self, trace=trace) if again is None else again | {EVENTS: self.event_cost}
-        return self._chosen[trace]
+            elif again is None:
+                self._chosen[trace] = choose(self, trace=trace)
+            else:  # for another hash: the way that answered is tried first
+                self._chosen[trace] = iter((again | {EVENTS: self.event_cost}).items())
+        ways, self._chosen[trace] = itertools.tee(self._chosen[trace])
+        return ways
 
     def _laid_out(self, way: Way) -> Simulation | None:
         """Return the simulation of a way, laid out when it is first asked for; None where the way does not apply."""

@@ -80,6 +80,7 @@ def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest
     paths = FlowPaths(costly, RING.job)
     full = paths.simulate(1e6, method="events")
     limit_transfers(monkeypatch)
+    paths = FlowPaths(costly, RING.job)
     assert paths.simulate(1e6).method == "streamed"
     assert paths.simulate(1e6).time == full.time
     with pytest.raises(InputError, match=r"too many messages \(112; at most 100 are traced\)"):

@@ -6,10 +6,12 @@ when the way is first tried. One that an installed package brings (``house.ways`
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from commsim.extensions import house
@@ -286,8 +288,11 @@ WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS, CL
 METHODS = (AUTO, *dict.fromkeys(way.name for way in WAYS))
 
 
-def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, WayCost]:
-    """Costs of the ways that may apply to a job, and take less than the event engine, which is always among them.
+def choose(paths: FlowPaths, *, trace: bool = False) -> Iterator[tuple[Way, float]]:
+    """Ways to try, one after the other, until one answers, with the seconds of each; the event engine is the last.
+
+    A way is tried if it is expected to answer sooner than the event engine, and if what is lost where it and those
+    before it decline is little beside the event engine. It is estimated when no other is surely sooner.
 
     Parameters
     ----------
@@ -296,33 +301,25 @@ def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, WayCost]:
     trace : bool
         Whether times of every transfer are wanted.
     """
-    found = {EVENTS: WayCost(paths.event_cost, paths.event_cost)}
-    for way in WAYS:
-        may = (way.general or paths.is_regular) and (way.traces or not trace) and way.least < paths.event_cost
-        if may and way.estimate is not None and (cost := way.estimate(paths)) is not None:
-            found[way] = cost
-    return found
-
-
-def choose(paths: FlowPaths, *, trace: bool = False) -> dict[Way, float]:
-    """Ways to try, one after the other, until one answers, with the seconds of each; the event engine is the last.
-
-    A way is tried if it is expected to answer sooner than the event engine, and if what is lost where it and those
-    before it decline is little beside the event engine.
-
-    Parameters
-    ----------
-    paths, trace
-        Same as in :func:`estimates`.
-    """
-    cost = estimates(paths, trace=trace)
-    most = cost.pop(EVENTS).answer
-    left, chosen = paths.at_risk, dict[Way, float]()
-    for way in sorted(cost, key=lambda way: cost[way].answer):
-        if cost[way].answer < most and cost[way].decline <= left:
-            left -= cost[way].decline
-            chosen[way] = cost[way].answer
-    return chosen | {EVENTS: most}
+    most, left = paths.event_cost, paths.at_risk
+    waiting = [
+        way for way in sorted(WAYS, key=attrgetter("least"))
+        if way.estimate is not None and way.least < most and (way.general or paths.is_regular)
+        and (way.traces or not trace)
+    ]  # fmt: skip
+    found: list[tuple[float, int, float, Way]] = []
+    while waiting or found:
+        while waiting and not (found and found[0][0] < waiting[0].least):
+            way = waiting.pop(0)
+            cost = way.estimate(paths) if way.estimate is not None else None
+            if cost is not None:
+                heapq.heappush(found, (cost.answer, WAYS.index(way), cost.decline, way))
+        if found:
+            answer, _, decline, way = heapq.heappop(found)
+            if answer < most and decline <= left:
+                left -= decline
+                yield way, answer
+    yield EVENTS, most
 
 
 def ways_of_method(method: str) -> tuple[Way, ...]:

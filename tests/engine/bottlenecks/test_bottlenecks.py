@@ -105,7 +105,7 @@ def test_rates_that_would_be_rounded_are_declined() -> None:
 
 def test_it_is_tried_where_many_messages_may_collide() -> None:
     def is_tried(paths: FlowPaths) -> bool:
-        return BOTTLENECKS in choose(paths)
+        return BOTTLENECKS in dict(choose(paths))
 
     assert is_tried(paths_of(fat_tree(8), "byteps", 128, n_partitions=8))
     assert not is_tried(paths_of(SMALL, "byteps", 16, n_partitions=2))  # too little work to begin with

@@ -29,7 +29,6 @@ from commsim.engine.ways.catalog import (
     Way,
     WayCost,
     choose,
-    estimates,
     ways_of_method,
 )
 from topologies.fat_tree import fat_tree
@@ -42,16 +41,42 @@ def paths_of(collective: str, network: Network, n_ranks: int, routing: str | Non
     return FlowPaths(network, FlowJob(schedule, place(network, n_ranks)), routing)
 
 
+def estimates(paths: FlowPaths) -> dict[Way, WayCost]:
+    """What each way that may be tried is expected to take."""
+    ways = [way for way in WAYS if way.estimate is not None and way.least < paths.event_cost]
+    found = {way: way.estimate(paths) for way in ways}
+    costs_of = {way: cost for way, cost in found.items() if cost is not None}
+    return costs_of | {EVENTS: WayCost(paths.event_cost, paths.event_cost)}
+
+
+@pytest.mark.parametrize(
+    ("collective", "n"), [("ring_all_reduce", 8), ("ring_all_reduce", 64), ("double_tree_all_reduce", 16)]
+)
+def test_ways_are_estimated_no_earlier_than_needed_and_tried_in_order(collective, n, monkeypatch) -> None:
+    paths, known, asked = paths_of(collective, star(n), n), [], []
+    for way in WAYS:
+        estimate = way.estimate and (lambda p, way=way: asked.append(way.least) or way.estimate(p))
+        known.append(dataclasses.replace(way, estimate=estimate))
+    in_order = [seconds for _, seconds in choose(paths)][:-1]
+    assert in_order == sorted(in_order)
+    cost = estimates(paths)
+    assert in_order == sorted(cost[way].answer for way, _ in choose(paths) if way is not EVENTS)
+    monkeypatch.setattr(catalog, "WAYS", known)
+    _, first = next(choose(paths))
+    assert asked
+    assert all(least <= first for least in asked)
+
+
 def test_rings_are_tried_first_where_rounds_repeat() -> None:
-    assert next(iter(choose(paths_of("ring_all_reduce", star(64), 64)))) is RINGS
+    assert next(choose(paths_of("ring_all_reduce", star(64), 64)))[0] is RINGS
     rails = rail_optimized(128, hosts_per_group=32, groups_per_pod=2)
-    assert next(iter(choose(paths_of("ring_all_reduce", rails, 1024)))) is RINGS
+    assert next(choose(paths_of("ring_all_reduce", rails, 1024)))[0] is RINGS
 
 
 def test_rings_of_one_round_with_many_waits_are_not_laid_out() -> None:
     byteps = paths_of("byteps", fat_tree(8), 128)
-    assert RINGS not in choose(byteps)
-    assert STREAMED not in choose(byteps)
+    assert RINGS not in dict(choose(byteps))
+    assert STREAMED not in dict(choose(byteps))
     assert "ring_phases" not in vars(byteps)
 
 
@@ -63,19 +88,19 @@ def test_byteps_goes_transfer_by_transfer_where_it_shares_in_step_and_by_events_
 
 
 def test_an_all_to_all_is_tried_as_simultaneous_first() -> None:
-    assert next(iter(choose(paths_of("direct_all_to_all", fat_tree(8), 128)))) is SIMULTANEOUS
+    assert next(choose(paths_of("direct_all_to_all", fat_tree(8), 128)))[0] is SIMULTANEOUS
 
 
 def test_symmetry_is_not_looked_for_where_paths_are_drawn_by_hashing() -> None:
     network = rail_optimized(64, hosts_per_group=32)
-    assert SYMMETRIC in choose(paths_of("double_tree_all_reduce", network, 512, "dmodk"))
-    assert SYMMETRIC not in choose(paths_of("double_tree_all_reduce", network, 512, "ecmp"))
+    assert SYMMETRIC in dict(choose(paths_of("double_tree_all_reduce", network, 512, "dmodk")))
+    assert SYMMETRIC not in dict(choose(paths_of("double_tree_all_reduce", network, 512, "ecmp")))
 
 
 def test_what_cannot_be_simulated_by_events_is_tried_in_every_way_that_may_apply() -> None:
     many = paths_of("ring_all_reduce", star(16384), 16384)
     assert many.n_transfers > costs.MAX_TRANSFERS
-    assert tuple(choose(many)) == (RINGS, STREAMED, EVENTS)
+    assert tuple(dict(choose(many))) == (RINGS, STREAMED, EVENTS)
 
 
 @pytest.mark.parametrize("n_ranks", [8192, 131072])
@@ -107,21 +132,23 @@ def test_what_may_be_lost_is_little_beside_the_event_engine(collective: str) -> 
     except InputError as error:  # it is built for other systems only
         pytest.skip(str(error))
     cost = estimates(one)
-    lost = sum(cost[way].decline for way in tuple(choose(one))[:-1])
+    lost = sum(cost[way].decline for way in tuple(dict(choose(one)))[:-1])
     assert lost <= one.at_risk
-    assert all(cost[way].answer < cost[EVENTS].answer for way in tuple(choose(one))[:-1])
+    assert all(cost[way].answer < cost[EVENTS].answer for way in tuple(dict(choose(one)))[:-1])
 
 
 def test_a_trace_is_left_to_the_ways_that_have_the_times_of_every_transfer() -> None:
     ring = paths_of("ring_all_reduce", star(8), 8)
-    assert RINGS in choose(ring)
-    assert not {RINGS, STREAMED} & set(choose(ring, trace=True))
+    assert RINGS in dict(choose(ring))
+    assert not {RINGS, STREAMED} & set(dict(choose(ring, trace=True)))
 
 
 def test_only_the_event_engine_takes_weights_and_curves() -> None:
     ring = paths_of("ring_all_reduce", star(4), 4)
     pinned = dataclasses.replace(ring.job.placement, routes=PinnedRoutes.of([(0, 1, 0, [0, 5])]))
-    assert tuple(choose(dataclasses.replace(ring, job=dataclasses.replace(ring.job, placement=pinned)))) == (EVENTS,)
+    assert tuple(dict(choose(dataclasses.replace(ring, job=dataclasses.replace(ring.job, placement=pinned))))) == (
+        EVENTS,
+    )
 
 
 def test_a_way_is_added_by_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +163,7 @@ def test_a_way_may_lose_all_that_may_be_lost_and_no_more(share: float, monkeypat
     paths = paths_of("double_tree_all_reduce", star(8), 8)
     risky = Way("risky", "nothing", "at once", lambda p: WayCost(p.at_risk * share, 0.0), lambda _: None)
     monkeypatch.setattr(catalog, "WAYS", (risky, EVENTS))
-    assert (risky in choose(paths)) == (share <= 1)
+    assert (risky in dict(choose(paths))) == (share <= 1)
 
 
 @pytest.mark.parametrize("fences", [False, True])
