@@ -1,4 +1,4 @@
-"""Cables, ports, tiers, and what is near what (machines, racks, pods)."""
+"""Cables, ports, tiers and their capacities, and what is near what (machines, racks, pods)."""
 
 from __future__ import annotations
 
@@ -92,6 +92,28 @@ def tiers(network: Network) -> NDArray[np.int64]:
     tier = levels_from(network.kind == network.seat_kind, network.src, network.dst)
     tier.setflags(write=False)
     return tier
+
+
+def tier_capacities(network: Network, tier: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """By node, the bandwidth of its links from the tier below, and of those to the tier above."""
+    below, above = np.zeros((2, network.n_nodes))
+    for low in range(0, network.n_links, AT_ONCE):
+        src, dst = network.src[low : low + AT_ONCE], network.dst[low : low + AT_ONCE]
+        up = np.flatnonzero((tier[src] >= 0) & (tier[dst] > tier[src]))
+        for of_node, ends in ((below, dst), (above, src)):
+            np.add.at(of_node, ends[up], network.bandwidth[low + up])  # in order, as one sum over all would be
+    return below, above
+
+
+def fabric_oversubscription(network: Network) -> float:
+    """Return the largest oversubscription of switches outside machines; 1 where none has less upwards than below."""
+    fabric = fabric_switches(network)
+    if np.count_nonzero(fabric) < 2:
+        return 1.0
+    # a NIC whose GPU failed is no tier above the switch that it is cabled to
+    below, above = tier_capacities(network, np.where(fabric, tiers(network), 0))
+    rising = fabric & (above > 0)
+    return max(1.0, float((below[rising] / above[rising]).max(initial=1.0)))
 
 
 def with_rates(network: Network, **changes: Any) -> Network:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.core.network_queries import fabric_oversubscription
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.nccl.intervals import TOLD
-from commsim.routing.network_metrics import fabric_oversubscription
 
 # Machines of 8 H100 outside clouds, by the names of their presets: no fact of a network tells whose machines they are.
 _H100 = re.compile(r"\b[dh]gx-h100\b")

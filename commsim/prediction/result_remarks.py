@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, NIC, SWITCH, Network
-from commsim.core.network_queries import fabric_switches
+from commsim.core.network_queries import fabric_oversubscription, fabric_switches
 from commsim.core.remark import Remark
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_time, microseconds
 from commsim.extensions import house
 from commsim.routing.link_rows import only_sends
-from commsim.routing.network_metrics import fabric_oversubscription
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.machines.hardware import SPREADING, guesses_of, net_of
-from commsim.core.network_queries import locality_levels
+from commsim.core.network_queries import fabric_oversubscription, locality_levels
 from commsim.core.operations import meaning_of_size
 from commsim.core.placement import PACKED
 from commsim.core.remark import Remark
 from commsim.core.units import count_text, format_size, format_time
 from commsim.extensions import house
-from commsim.routing.network_metrics import fabric_oversubscription, oversubscribed_uplinks
+from commsim.routing.network_metrics import oversubscribed_uplinks
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

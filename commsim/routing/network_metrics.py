@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import KINDS, Network
-from commsim.core.network_queries import AT_ONCE, fabric_switches, tiers
+from commsim.core.network_queries import fabric_switches, tier_capacities, tiers
 from commsim.core.units import count_text
 
 from .link_rows import links_in_rows
@@ -81,15 +81,6 @@ def most_oversubscribed(network: Network) -> float:
     return max([1.0, *_oversubscription(network, tiers(network)).values()])
 
 
-def fabric_oversubscription(network: Network) -> float:
-    """Return the largest oversubscription of switches outside machines; 1 where none has less upwards than below."""
-    fabric = fabric_switches(network)
-    # a NIC whose GPU failed is no tier above the switch that it is cabled to
-    below, above = _capacities(network, np.where(fabric, tiers(network), 0))
-    rising = fabric & (above > 0)
-    return max(1.0, float((below[rising] / above[rising]).max(initial=1.0)))
-
-
 def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
     """Mark the links up from switches outside machines that have less capacity upwards than from below.
 
@@ -99,31 +90,20 @@ def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
     """
     fabric = fabric_switches(network)
     tier = np.where(fabric, tiers(network), 0)
-    below, above = _capacities(network, tier)
+    below, above = tier_capacities(network, tier)
     less = fabric & (above > 0) & (below > above * (1 + 1e-9))
     uplinks: NDArray[np.bool_] = less[network.src] & (tier[network.dst] > tier[network.src])
     return uplinks
 
 
 def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:
-    below, above = _capacities(network, tier)
+    below, above = tier_capacities(network, tier)
     rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0))
     worst: dict[int, float] = {}
     for level in np.unique(tier[rising]).tolist():
         at = rising[tier[rising] == level]
         worst[level] = float((below[at] / above[at]).max())
     return worst
-
-
-def _capacities(network: Network, tier: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """By node, the bandwidth of its links from the tier below, and of those to the tier above."""
-    below, above = np.zeros((2, network.n_nodes))
-    for low in range(0, network.n_links, AT_ONCE):
-        src, dst = network.src[low : low + AT_ONCE], network.dst[low : low + AT_ONCE]
-        up = np.flatnonzero((tier[src] >= 0) & (tier[dst] > tier[src]))
-        for of_node, ends in ((below, dst), (above, src)):
-            np.add.at(of_node, ends[up], network.bandwidth[low + up])  # in order, as one sum over all would be
-    return below, above
 
 
 def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:

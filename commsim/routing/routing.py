@@ -21,6 +21,8 @@ from .routes import Routes, over_one_switch
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
 # Routings that not only the metric decides, but also coordinates.
 BY_GROUPS = ("dimension_order", "minimal", "valiant")
+# Routings that not all networks suit.
+LAID_OUT = ("dimension_order", "minimal", "dmodk")
 # Routings that take a number: of values that hosts spray over, of queue pairs of a connection.
 WITH_NUMBER = ("spray:entropies=E[:trims]", "ecmp:qps=N")
 Flows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -108,7 +110,8 @@ def find_routes(
     """
     asked = routing or network.routing
     routing, entropies, trims = read_routing(asked)
-    require_suited(network, routing)
+    if routing in LAID_OUT:
+        require_suited(network, routing)
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
     if network.has_nics:
@@ -265,7 +268,7 @@ def require_suited(network: Network, routing: str) -> None:
     InputError
         If `routing` needs coordinates, or tiers, and the network has none.
     """
-    if routing in ("dimension_order", "minimal") and not network.coordinates.shape[1]:
+    if routing in LAID_OUT[:2] and not network.coordinates.shape[1]:
         what = "a grid" if routing == "dimension_order" else "groups"
         raise InputError(f"{network.name}: {routing} routing needs {what}, but the nodes have no coordinates")
     if routing == "dmodk":

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commsim.core import network_queries
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.routing import network_metrics
 from commsim.routing.bisection import bisection_bandwidth
@@ -184,6 +185,6 @@ def test_capacities_of_a_few_links_at_once_are_those_of_all(monkeypatch):
     network = dataclasses.replace(network, bandwidth=rates)
     found = []
     for at_once in (network.n_links, 5):
-        monkeypatch.setattr(network_metrics, "AT_ONCE", at_once)
+        monkeypatch.setattr(network_queries, "AT_ONCE", at_once)
         found.append(measure(network).oversubscription)
     assert found[0] == found[1]

@@ -89,11 +89,11 @@ def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], 
     then = np.empty_like(start)
     for k in range(n_rounds):
         if k % 2 == 0:
-            if not _starts_in_step(start, pairs):
+            if pairs.shape[0] > 0 and not _starts_in_step(start, pairs):
                 return False
             _pass_once(start, then, send, onward, n_cycles)
         else:
-            if not _starts_in_step(then, pairs):
+            if pairs.shape[0] > 0 and not _starts_in_step(then, pairs):
                 return False
             _pass_once(then, start, send, onward, n_cycles)
     if n_rounds % 2:

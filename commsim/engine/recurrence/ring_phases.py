@@ -107,8 +107,8 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
         begins = np.flatnonzero(np.diff(block.body["hop"], prepend=-1))
         if np.count_nonzero(np.diff(np.add.reduceat(connection * connection, begins))) >= most:
             return None
-        for first, n in _hops(block):
-            run = _run(schedule, first, n)
+        for low, high in itertools.pairwise([*begins.tolist(), len(block.body)]):
+            run = _run(schedule, block if len(begins) == 1 else _rows(block, slice(low, high)))
             if run is None:
                 return None
             joined = _join(found[-1], run, schedule) if found else None
@@ -119,15 +119,8 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
     return None if any(phase is None for phase in phases) else tuple(phase for phase in phases if phase is not None)
 
 
-def _hops(block: Block) -> list[tuple[Block, int]]:
-    """Cut a block into blocks of one hop each, and say how often each repeats."""
-    bounds = [*np.flatnonzero(np.diff(block.body["hop"], prepend=-1)).tolist(), len(block.body)]
-    if len(bounds) == 2:
-        return [(block, block.times)]
-    return [(_rows(block, slice(low, high)), 1) for low, high in itertools.pairwise(bounds)]
-
-
 def _rows(block: Block, which: slice) -> Block:
+    """Return a hop of a block that does not repeat."""
     orders = None if block.orders is None else block.orders.rows(which)
     return Block(block.body[which], 1, 0, 1, block.first, block.step, block.xor, orders)
 
@@ -147,9 +140,9 @@ class _Rounds:
     rounds: tuple[tuple[int, bool], ...]
 
 
-def _run(schedule: Schedule, block: Block, times: int) -> _Rounds | None:
+def _run(schedule: Schedule, block: Block) -> _Rounds | None:
     """Read the rounds of a block of one hop; None if its connections are no cycles."""
-    here = _by_connection(schedule, schedule.repetitions(block, [0]))
+    times, here = block.times, _by_connection(schedule, schedule.repetitions(block, [0]))
     if here is None:
         return None
     rows, order, address = here

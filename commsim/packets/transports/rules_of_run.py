@@ -8,12 +8,12 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.network_queries import fabric_oversubscription
 from commsim.packets.codes import HPCC, WINDOW
 from commsim.packets.event_rows import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.packets.links.equal_cost_links import EqualCostWays
 from commsim.packets.transports.control_constants import NoConstants, in_kernel_units
 from commsim.packets.transports.spraying import BALANCINGS, Spraying
-from commsim.routing.network_metrics import fabric_oversubscription
 
 LATE = 1e9  # ps: 1 ms, the least timeout of RoCE's NICs, where packets may wait in queues without end
 REFERENCE = 100e9 / 8 * 12e-6  # bytes: 100 Gbit/s times 12 us, which NSCC's constants are for

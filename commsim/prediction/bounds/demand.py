@@ -17,6 +17,7 @@ Kind = Literal["signals", "routed", "routed_back", "pairs", "all_pairs", "spread
 Floats = NDArray[np.float64]
 # Kinds whose rows are pairs of ranks.
 BY_PAIR = ("pairs", "routed", "routed_back")
+NO_PAIRS = functools.partial(np.empty, 0, np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,20 +33,20 @@ class Demand:
         ``all_reduce``: every rank needs the sum of everything. ``signals``: all must have heard of all; no bytes.
     n_ranks : int
         p.
-    src, dst : intp[n_pairs]
-        Pairs of ranks of ``pairs``, or of each chunk of ``routed``; empty for other kinds.
     amount : float64[n_pairs] or float64[n_ranks]
         Demand of each pair; or what each rank has for all, or needs of all.
+    src, dst : intp[n_pairs]
+        Pairs of ranks of ``pairs``, or of each chunk of ``routed``; empty for other kinds.
     chunk : int64[n_pairs]
         Number of the chunk of ``routed``: a chunk that goes to several ranks has several rows. Else empty.
     """
 
     kind: Kind
     n_ranks: int
-    src: NDArray[np.intp]
-    dst: NDArray[np.intp]
     amount: Floats
-    chunk: NDArray[np.int64]
+    src: NDArray[np.intp] = field(default_factory=NO_PAIRS)
+    dst: NDArray[np.intp] = field(default_factory=NO_PAIRS)
+    chunk: NDArray[np.int64] = field(default_factory=NO_PAIRS)
 
     def crossing(self, group: NDArray[np.integer[Any]], k: int) -> tuple[Floats, Floats]:
         """Bytes that must leave, and enter, each of k groups of ranks.
@@ -141,10 +142,10 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
         n_chunks = op.least_chunks(n_ranks, layout)
     at_root = np.bincount([root], minlength=n_ranks).astype(np.float64)
     if op.signals:
-        return _whole_demand("signals", n_ranks, at_root * 0)
+        return Demand("signals", n_ranks, at_root * 0)
     if op.moves is not None:
         if op.starts == "blocks":
-            return _whole_demand("all_pairs", n_ranks, at_root * 0)
+            return Demand("all_pairs", n_ranks, at_root * 0)
         rank, at, origin, chunk = op.moves(np.arange(n_ranks), n_ranks, n_chunks, layout)
         if op.layout == "runs":
             has, needs, number = (rank, origin, rank * n_chunks + at) if op.reduces else (
@@ -153,35 +154,30 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
             sent = has != needs
             kind: Kind = "routed_back" if op.reduces else "routed"
             whole = np.full(int(sent.sum()), 1 / n_chunks)
-            return Demand(kind, n_ranks, has[sent], needs[sent], whole, number[sent])
+            return Demand(kind, n_ranks, whole, has[sent], needs[sent], number[sent])
         pair, times = np.unique(np.stack((origin, rank))[:, origin != rank], axis=1, return_counts=True)
-        return Demand("pairs", n_ranks, pair[0], pair[1], times / n_chunks, np.empty(0, np.int64))
+        return Demand("pairs", n_ranks, times / n_chunks, pair[0], pair[1])
     match (op.starts, op.ends):
         case ("all", "all"):
-            return _whole_demand("all_reduce", n_ranks, at_root * 0)
+            return Demand("all_reduce", n_ranks, at_root * 0)
         case ("root", "all"):
-            return _whole_demand("spread", n_ranks, at_root)
+            return Demand("spread", n_ranks, at_root)
         case ("all", "root"):
-            return _whole_demand("collect", n_ranks, at_root)
+            return Demand("collect", n_ranks, at_root)
     home = np.bincount(home_of_chunks(n_ranks, n_chunks, layout), minlength=n_ranks) / n_chunks
     match (op.starts, op.ends):
         case ("home", "all"):
-            return _whole_demand("spread", n_ranks, home)
+            return Demand("spread", n_ranks, home)
         case ("all", "home"):
-            return _whole_demand("collect", n_ranks, home)
+            return Demand("collect", n_ranks, home)
     others = np.flatnonzero(np.arange(n_ranks) != root)
     ends = (np.full(len(others), root), others)
     src, dst = ends if op.starts == "root" else ends[::-1]
-    return Demand("pairs", n_ranks, src, dst, home[others], np.empty(0, np.int64))
+    return Demand("pairs", n_ranks, home[others], src, dst)
 
 
 def _sums(group: NDArray[np.integer[Any]], amount: Floats, k: int) -> Floats:
     return np.bincount(group, amount, k).astype(np.float64)
-
-
-def _whole_demand(kind: Kind, n_ranks: int, amount: Floats) -> Demand:
-    none = np.empty(0, np.intp)
-    return Demand(kind, n_ranks, none, none, amount, none)
 
 
 @dataclass(frozen=True, eq=False)
