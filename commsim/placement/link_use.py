@@ -98,8 +98,6 @@ class KeptPaths:
 
     def routes(self, network: Network, ends: Sequence[tuple[int, int]], seed: int) -> Routes:
         """Return the paths of pairs of endpoints, without their latencies."""
-        if len(network.endpoints) > MOST_KEPT:
-            return find_routes(network, [a for a, _ in ends], [b for _, b in ends], seed=seed)
         for a in {a for a, _ in ends} - self._from.keys():
             self._from[a] = find_routes(network, np.full(len(network.endpoints), a), network.endpoints, seed=seed)
         at = np.searchsorted(network.endpoints, [b for _, b in ends]).tolist()
@@ -144,7 +142,7 @@ def link_uses(
     use = np.zeros((len(placements), network.n_links))
     if not ends:
         return use
-    if kept is None:
+    if kept is None or len(network.endpoints) > MOST_KEPT:
         routes = find_routes(network, [a for a, _ in ends], [b for _, b in ends], seed=seed)
     else:
         routes = kept.routes(network, ends, seed)

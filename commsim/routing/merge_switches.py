@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.core.network_queries import fabric_switches
+from commsim.core.network_queries import AT_ONCE, fabric_switches
 from commsim.core.value import picked_names
 
 from .link_rows import MANY, mixed
 
 # Kinds of links up to which each link is compared with them, one after the other.
 FEW = 64
-# Links whose numbers are converted at once.
-AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
