@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ Kind = Literal["signals", "routed", "routed_back", "pairs", "all_pairs", "spread
 Floats = NDArray[np.float64]
 # Kinds whose rows are pairs of ranks.
 BY_PAIR = ("pairs", "routed", "routed_back")
-NO_PAIRS = functools.partial(np.empty, 0, np.intp)
+NO_PAIRS: Callable[[], NDArray[Any]] = functools.partial(np.empty, 0, np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
