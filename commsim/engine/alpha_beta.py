@@ -15,9 +15,9 @@ from commsim.routing.message_engines import engine_nodes, engines_of_nodes
 from commsim.routing.routing import Routes
 
 from .flow import payload
-from .flow_job import job_results, not_negative
+from .flow_job import not_negative
 from .flow_plan import FlowPlan
-from .flow_times import FlowTimes
+from .flow_times import FlowTimes, job_results
 from .message_costs import MessageCosts, added_by_protocol, measured_costs, started
 
 TRANSFER_ROW = np.dtype(

@@ -18,10 +18,10 @@ from commsim.core.limits import give_back_memory
 from commsim.core.result import Result
 from commsim.routing.flaps import Flaps
 
-from .flow_job import chunk_bytes, job_results, not_negative
+from .flow_job import chunk_bytes, not_negative
 from .flow_plan import MANY, FlowPlan
 from .flow_state import FlowState, allocate_state
-from .flow_times import FlowTimes
+from .flow_times import FlowTimes, job_results
 from .message_costs import MessageCosts, added_by_protocol, measured_costs, started
 from .physics import check_physics
 from .trace_files import TraceFile, keep_trace

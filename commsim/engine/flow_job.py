@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +18,6 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.placement import Placement
 from commsim.core.result import Result, Trace
 from commsim.core.schedule import Schedule
-
-if TYPE_CHECKING:
-    from .flow_plan import FlowPlan
-    from .flow_times import FlowTimes
 
 # Relative slack of every check against physics.
 SLACK = 1e-9
@@ -112,33 +107,7 @@ def chunk_bytes(job: FlowJob, size: float) -> float:
     return size / job.schedule.n_chunks
 
 
-def job_results(
-    plan: FlowPlan, times: FlowTimes, sizes: ArrayLike, starts: NDArray[np.float64], trace: bool, engine: str
-) -> tuple[Result, ...]:
-    """Cut the times of all transfers into one result per job."""
-    sizes = np.broadcast_to(np.asarray(sizes, np.float64), len(plan.jobs))
-    first = np.cumsum([0, *(job.schedule.n_participants for job in plan.jobs)])
-    return tuple(
-        _result(plan, times, j, float(sizes[j]), starts[first[j] : first[j] + job.schedule.n_ranks], trace, engine)
-        for j, job in enumerate(plan.jobs)
-    )
-
-
-def _result(
-    plan: FlowPlan, times: FlowTimes, j: int, size: float, entered: NDArray[np.float64], trace: bool, engine: str
-) -> Result:
-    schedule, mine = plan.jobs[j].schedule, plan.transfers_of[j]
-    end = max(times.done[mine].max(initial=0.0), entered.max())
-    crosses = np.diff(plan.routes.first) > 0
-    on_wire = float(times.bytes_on_wire[mine][crosses[plan.connection_of[mine]]].sum())
-    kept = Trace(times.start[mine], times.sent[mine], times.done[mine]) if trace else None
-    counters = {"events": float(times.n_events)}
-    from .flow_times import link_bytes
-
-    return _put_together(schedule, engine, size, entered, end, (link_bytes(plan, times, j), on_wire), counters, kept)
-
-
-def _put_together(
+def put_together(
     schedule: Schedule,
     engine: str,
     size: float,
@@ -148,6 +117,19 @@ def _put_together(
     counters: Mapping[str, float],
     trace: Trace | None,
 ) -> Result:
+    """Return the result of a job.
+
+    Parameters
+    ----------
+    schedule, size, carried, counters, trace
+        Same as in :func:`one_job_result`.
+    engine : str
+        Engine that found the times.
+    entered : float64[n_ranks], s
+        Time at which each rank began.
+    end : float, s
+        Time at which the last rank was done.
+    """
     took = float(end - entered.min()), float(end - entered.max())
     counters = {**counters, "transfers": float(schedule.n_transfers)}
     name, operation, n_ranks = schedule.name, schedule.operation, schedule.n_ranks
@@ -193,7 +175,7 @@ def one_job_result(
     ranks = entered[: schedule.n_ranks]
     end = max(last, float(ranks.max()))
     check_links(network, carried[0], end - begin, SLACK * (end - begin))
-    return _put_together(schedule, "flow", size, ranks, end, carried, counters, trace)
+    return put_together(schedule, "flow", size, ranks, end, carried, counters, trace)
 
 
 def check_links(network: Network, carried: NDArray[np.float64], seconds: float, slack: float) -> None:

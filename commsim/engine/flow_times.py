@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from commsim.core.result import Result, Trace
+
+from .flow_job import put_together
 from .flow_plan import FlowPlan
 
 # Links of routes that are looked at together.
@@ -63,3 +66,27 @@ def _pieces(of_connection: NDArray[np.int32]) -> Iterator[slice]:
         Connection whose route has the link.
     """
     return (slice(at, at + PIECE) for at in range(0, len(of_connection), PIECE))
+
+
+def job_results(
+    plan: FlowPlan, times: FlowTimes, sizes: ArrayLike, starts: NDArray[np.float64], trace: bool, engine: str
+) -> tuple[Result, ...]:
+    """Cut the times of all transfers into one result per job."""
+    sizes = np.broadcast_to(np.asarray(sizes, np.float64), len(plan.jobs))
+    first = np.cumsum([0, *(job.schedule.n_participants for job in plan.jobs)])
+    return tuple(
+        _result(plan, times, j, float(sizes[j]), starts[first[j] : first[j] + job.schedule.n_ranks], trace, engine)
+        for j, job in enumerate(plan.jobs)
+    )
+
+
+def _result(
+    plan: FlowPlan, times: FlowTimes, j: int, size: float, entered: NDArray[np.float64], trace: bool, engine: str
+) -> Result:
+    schedule, mine = plan.jobs[j].schedule, plan.transfers_of[j]
+    end = max(times.done[mine].max(initial=0.0), entered.max())
+    crosses = np.diff(plan.routes.first) > 0
+    on_wire = float(times.bytes_on_wire[mine][crosses[plan.connection_of[mine]]].sum())
+    kept = Trace(times.start[mine], times.sent[mine], times.done[mine]) if trace else None
+    counters = {"events": float(times.n_events)}
+    return put_together(schedule, engine, size, entered, end, (link_bytes(plan, times, j), on_wire), counters, kept)

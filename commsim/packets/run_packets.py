@@ -20,8 +20,9 @@ from commsim.core.limits import give_back_memory
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow import payload
-from commsim.engine.flow_job import job_results, not_negative
+from commsim.engine.flow_job import not_negative
 from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.flow_times import job_results
 from commsim.engine.message_costs import refuse_curves
 from commsim.packets.aggregated.aggregation import Ran, ValuePasses, aggregation_results, packets_at_once
 from commsim.packets.aggregated.packet_job import AggregationJob, priority_ranks

@@ -12,7 +12,7 @@ from commsim.core.network_queries import partners
 from commsim.core.pinned_routes import PinnedRoutes, gathered
 from commsim.core.placement import Placement
 
-from .joined_routes import LEAST, JoinedRoutes, find_joined_routes, on_their_own
+from .in_parts.joined_routes import LEAST, JoinedRoutes, find_joined_routes, on_their_own
 from .routing import Routes, find_routes
 
 

@@ -1,6 +1,6 @@
 """What phases of rings ask of each other: which connections wait for which, and resources that phases share.
 
-A schedule of one phase, alone on its links, asks nothing of this.
+It is not loaded for a schedule of one phase that is alone on its links.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from commsim.core.result import Result
 from commsim.engine.flow_job import FlowJob, not_negative, one_job_result
 from commsim.engine.ways.carriers import Carriers, carriers
 from commsim.engine.ways.proof_cache import PROOFS, Examined, digest_of
-from commsim.routing.joined_routes import JoinedRoutes
+from commsim.routing.in_parts.joined_routes import JoinedRoutes
 from commsim.routing.pinned import find_shared_routes
 
 # Part by which rates may differ and still be equal.

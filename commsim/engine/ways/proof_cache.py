@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from commsim.core.cache import Cache
 from commsim.core.network import Network
-from commsim.routing.joined_routes import JoinedRoutes
+from commsim.routing.in_parts.joined_routes import JoinedRoutes
 from commsim.routing.routing import Routes
 
 # Times, 100 bytes each, and digests of networks.

@@ -10,7 +10,7 @@ from commsim.engine.ways.proof_cache import PROOFS
 from commsim.prediction.build import prepare
 from commsim.prediction.inputs import load_network
 from commsim.routing import pinned, ports_kernel
-from commsim.routing.joined_routes import find_joined_routes
+from commsim.routing.in_parts.joined_routes import find_joined_routes
 from commsim.routing.routing import find_routes
 
 FABRICS = [

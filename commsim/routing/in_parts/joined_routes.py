@@ -12,10 +12,10 @@ from commsim.core.cache import Cache
 from commsim.core.network import Network
 from commsim.core.pinned_routes import gathered
 
-from .fabric_forest import FabricForest, fabric_forest
-from .link_rows import links_in_rows, only_sends
-from .merge_switches import fabric_nodes
-from .routing import Routes, find_routes
+from ..fabric_forest import FabricForest, fabric_forest
+from ..link_rows import links_in_rows, only_sends
+from ..merge_switches import fabric_nodes
+from ..routing import Routes, find_routes
 
 # Routes from which on it pays to look for parts.
 LEAST = 2**9
@@ -157,7 +157,7 @@ def _links_to_fabric(
     """Return where the links of each node's way begin, the links, and the switches; None where one has several."""
     from commsim.core.jit import expected_work
 
-    from .ports_kernel import find_ports
+    from ..ports_kernel import find_ports
 
     fabric, forwards = fabric_nodes(network), network.forwards
     if fabric[nodes].any():
