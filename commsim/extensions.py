@@ -120,6 +120,8 @@ class House:
         Functions that return rows of ``commsim doctor``.
     warmups : dict of str to list of str
         Lines of each part of ``commsim warmup``: commands, and functions that take a folder, as ``module:function``.
+    own_kernels : set of str
+        Parts of ``commsim warmup`` that share no kernel with another.
     verbs : dict of str to list of str
         Modules with commands of each verb of the command line.
     summaries : dict of str to str
@@ -145,6 +147,7 @@ class House:
         self.schemas = LazyTable("schema of")
         self.doctor = LazyTable("rows of doctor")
         self.warmups: dict[str, list[str]] = {}
+        self.own_kernels: set[str] = set()
         self.verbs: dict[str, list[str]] = {}
         self.summaries: dict[str, str] = {}
         self.programs: set[str] = set()
@@ -157,9 +160,11 @@ class House:
             self.verbs.setdefault(verb, []).append(module)
             self.summaries[verb] = summary or self.summaries.get(verb, "")
 
-    def warmup(self, part: str, *lines: str) -> None:
-        """Bring lines of a part of ``commsim warmup``, after those that there are."""
+    def warmup(self, part: str, *lines: str, own: bool = False) -> None:
+        """Bring lines of a part of ``commsim warmup``, after those that there are, and whether it shares no kernel."""
         self.warmups.setdefault(part, []).extend(lines)
+        if own:
+            self.own_kernels.add(part)
 
     def modules_of(self, verb: str) -> list[str]:
         """Return the modules of a verb; none if no extension brings it."""

@@ -11,5 +11,5 @@ NEEDS: tuple[str, ...] = ("switch_model",)
 def register(house: House) -> None:
     """Bring a switch for real workers."""
     house.doctor["live"] = "commsim.live.cli.this_machine:doctor_rows"
-    house.warmup("a real switch", "commsim.live.cli.this_machine:compile_live")
+    house.warmup("a real switch", "commsim.live.cli.this_machine:compile_live", own=True)
     house.commands("commsim.live.cli", switch="")

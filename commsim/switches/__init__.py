@@ -28,4 +28,5 @@ def register(house: House) -> None:
         "proofs of switches",
         "switch prove --slots 1 --chunks 2",
         "switch prove --slots 1 --chunks 1 --system atp",
+        own=True,
     )

@@ -1,5 +1,6 @@
 """The warm-up: what ordinary commands need is compiled by it, and its parts are counted."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from commsim.cli import parser_of, warmup
 from commsim.cli.parsing.examples import examples_of
 from commsim.cli.warmup import compile_line
 from commsim.core.jit import _is_disabled
+from commsim.extensions import house
 
 # Runs the commands of the warm-up, then examples of all verbs; prints what these ask the cache for.
 AFTERWARDS = """
@@ -96,6 +98,25 @@ def test_after_a_warm_up_in_an_empty_cache_no_example_compiles_anything(tmp_path
                 later[line] = new
                 compiled |= new
     assert later == {}
+
+
+def test_the_largest_part_and_those_with_kernels_of_their_own_begin():
+    """Two parts that begin together and share kernels compile these twice, such as routes."""
+    parts, own = warmup.parts_to_compile(), house().own_kernels
+    assert {"proofs of switches", "a real switch"} <= own < set(parts)
+    first, *others = parts
+    assert first == max(parts, key=lambda name: len(parts[name])) == "flow engine"
+    assert set(others[: len(own)]) == own
+    sizes = [len(parts[name]) for name in others[len(own) :]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_garbage_is_not_collected_while_a_part_is_compiled(monkeypatch):
+    found = []
+    monkeypatch.setattr(warmup, "compile_line", lambda *_: found.append(gc.isenabled()))
+    warmup.compile_part(("a", "b"))
+    assert found == [False, False]
+    assert gc.isenabled()
 
 
 def test_the_number_of_processes_is_checked(commsim):

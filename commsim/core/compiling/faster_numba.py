@@ -83,7 +83,10 @@ def call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
 
 
 def post_process(self: PostProcessor, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """Find where variables end, if that is asked for; Numba's finds it after each pass, for generators and objects."""
+    """Find where variables end, if that is asked for; Numba's finds it after each pass, for generators and objects.
+
+    Where no references are counted nothing happens at the end of a variable, so that it is not marked.
+    """
     flags = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
     if flags is None or flags.enable_pyobject or self.func_ir.is_generator:
         _usual_post(self, emit_dels, extend_lifetimes)
@@ -91,7 +94,7 @@ def post_process(self: PostProcessor, emit_dels: bool = False, extend_lifetimes:
     self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)  # type: ignore[no-untyped-call]
     self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)  # type: ignore[no-untyped-call]
     self.func_ir.generator_info = None
-    if emit_dels:
+    if emit_dels and flags.nrt:
         self._insert_var_dels(extend_lifetimes=extend_lifetimes)  # type: ignore[no-untyped-call]
 
 

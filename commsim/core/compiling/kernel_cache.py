@@ -37,7 +37,7 @@ LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
 # Numba's settings that change what the compiler makes of a kernel.
 CODE_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 # Modules here by which machine code is made: what another version of them made does not fit to what these make.
-COMPILERS = ("array_items", "faster_numba", "fetching", "kernel_compiler", "tables_type")
+COMPILERS = ("array_items", "faster_numba", "fetching", "kernel_compiler", "kernel_libraries", "tables_type")
 # Entries that are kept of one kernel, over all stamps and signatures, the most recently used; and for how many seconds.
 MAX_ENTRIES, MAX_AGE = 32, 30 * 24 * 3600.0
 # What must fit into the folder for it to count as writable: about one compiled kernel.
@@ -127,17 +127,17 @@ class KernelCache:
         return self.cache_path / f"{self.name}{key.hex()[:40]}.nbc"
 
     def _entries(self) -> list[Path]:
-        return list(self.cache_path.glob(self.name + "*"))
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.cache_path) as them:  # a glob takes thrice as long
+            return [Path(one) for name in (self.name,) for one in them if one.name.startswith(name)]
+        return []
 
     def _delete_old(self) -> None:
         used = {}
         for path in self._entries():
             with contextlib.suppress(OSError):  # another process may have deleted it
                 used[path] = path.stat().st_mtime
-        newest_first = sorted(used, key=lambda path: -used[path])
-        oldest = time.time() - MAX_AGE
-        for i, path in enumerate(newest_first):
-            if i >= MAX_ENTRIES or used[path] < oldest:
+        for i, path in enumerate(sorted(used, key=lambda path: -used[path])):
+            if i >= MAX_ENTRIES or used[path] < time.time() - MAX_AGE:
                 path.unlink(missing_ok=True)
 
     def _compiling(self, key: bytes, why: str, signature: Any) -> None:

@@ -8,125 +8,21 @@ its LLVM code, and most inline it. Leaving it out more than halves the time unti
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator
-from itertools import chain, islice
 from typing import Any
 
-import llvmlite.binding as llvm
 from numba import _dynfunc, types  # type: ignore[attr-defined]
-from numba.core import compiler, config
-from numba.core.codegen import JITCodeLibrary
+from numba.core import compiler
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, compile_result
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
 from numba.core.typing import templates
 
-from commsim.core.interrupts import signals_held
-
+from .kernel_libraries import ENVIRONMENT, Called, Linked, from_disk
 from .tables_type import LowerWithCopies, LowerWithoutReferences
 
 _USUAL_JIT = templates._OverloadFunctionTemplate._get_jit_decorator
-ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
-SHARED = "linkonce_odr"  # linkage of what may be defined in several modules, and is left out where nothing uses it
-# Named here so that a version of llvmlite without them is found at the import: what is marked is inlined, and what
-# nothing uses goes.
-INLINE = llvm.ModulePassManager.add_always_inliner_pass
-REMOVE = llvm.ModulePassManager.add_global_dead_code_eliminate_pass
-INLINED = "alwaysinline"
-# Instructions of a function that is inlined though it is not marked: about as many as its call takes.
-SHORT = 16
-
-
-class Linked(JITCodeLibrary):
-    """LLVM code of a kernel that is linked into others: simplified, since each of them reads it, but not compiled."""
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-        passes, builder = self._codegen._function_pass_manager()
-        for function in ll_module.functions:
-            if not function.is_declaration:
-                passes.run(function, builder)
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def _get_module_for_linking(self) -> Any:
-        """Return its code, which callers copy as they link it; Numba's makes another copy, that differs in linkage."""
-        if self._shared_module is None:
-            for function in self._final_module.functions:
-                if not function.is_declaration and function.linkage == llvm.Linkage.external:
-                    function.linkage = SHARED
-            self._shared_module = self._final_module
-        return self._shared_module
-
-    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
-        """Return what :func:`rebuild_linked` reads: its LLVM code only."""
-        return self.name, "linked", self._get_module_for_linking().as_bitcode()
-
-
-class Called(JITCodeLibrary):
-    """Machine code of a kernel that Python calls, with all kernels within it."""
-
-    counts_references, has_long_loops = True, False
-
-    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Return the machine code, and a module with names only of what it defines, which is all that Numba reads."""
-        module = self._final_module
-        defined = [f'define void @"{one.name}"() {{ ret void }}' for one in module.functions if not one.is_declaration]
-        defined += [f'@"{one.name}" = global i8 0' for one in module.global_variables if not one.is_declaration]
-        names = llvm.parse_assembly("\n".join(defined))
-        return self.name, "object", (self._get_compiled_object(), names.as_bitcode())
-
-    def _optimize_final_module(self) -> None:
-        if self.counts_references:  # inlined first, by passes of their own, so that counts of references meet
-            cheap, builder = self._codegen._module_pass_manager(loop_vectorize=False, opt=0, cost="cheap")
-            cheap.run(self._final_module, builder)
-        if not (self.counts_references or self.has_long_loops) and _marks_functions():
-            self._simplify()
-            return
-        builder = self._builder(most=3)
-        passes = builder.getModulePassManager()
-        if self.counts_references:
-            passes.add_refprune_pass()
-        passes.run(self._final_module, builder)
-
-    def _simplify(self) -> None:
-        """Inline what is marked, then simplify each function once: there is nothing that LLVM could find by inlining.
-
-        LLVM's own order for a module simplifies each function before, while and after it decides what to inline.
-        """
-        builder, shrinking = self._builder(most=1), llvm.create_new_module_pass_manager()
-        for function in self._final_module.functions:
-            if function.linkage == llvm.Linkage.linkonce_odr and _is_short(function):
-                function.add_function_attribute(INLINED)
-        INLINE(shrinking)
-        REMOVE(shrinking)
-        shrinking.run(self._final_module, builder)
-        passes = builder.getFunctionPassManager()
-        for function in self._final_module.functions:
-            if not function.is_declaration:
-                passes.run(function, builder)
-        shrinking.run(self._final_module, builder)  # with addresses of objects, which had dead readers
-
-    def _builder(self, most: int) -> Any:
-        """Return what makes LLVM's passes, of a level at most, in which only long loops are unrolled and vectorized."""
-        tuning = llvm.create_pipeline_tuning_options(min(most, int(config.OPT)))  # type: ignore[attr-defined]
-        tuning.loop_unrolling = tuning.loop_vectorization = self.has_long_loops
-        return llvm.create_pass_builder(self._codegen._tm, tuning)
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        # the passes over the whole, after linking, do what those over each function would do
-        ll_module.data_layout = self._codegen._data_layout
-
-    def _finalize_final_module(self) -> None:
-        with signals_held():  # LLVM calls Python, where an exception would be swallowed
-            super()._finalize_final_module()
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -240,34 +136,30 @@ class LongLoopsCompiler(CalledCompiler):
 @contextlib.contextmanager
 def _overloads_linked() -> Iterator[None]:
     """Have Numba compile its own functions, such as those of NumPy, only to be linked while it compiles a kernel."""
-    usual = templates._OverloadFunctionTemplate._get_jit_decorator
-    if usual is _linked_jit:
+    if templates._OverloadFunctionTemplate._get_jit_decorator is _linked_jit:
         yield
         return
-    templates._OverloadFunctionTemplate._get_jit_decorator = _linked_jit  # type: ignore[method-assign]
+    usual = [(cls, name, getattr(cls, name)) for cls, name, _ in _LINKED]
+    for cls, name, ours in _LINKED:
+        setattr(cls, name, ours)
     try:
         yield
     finally:
-        templates._OverloadFunctionTemplate._get_jit_decorator = usual  # type: ignore[method-assign]
-
-
-@functools.cache
-def _marks_functions() -> bool:
-    """Whether llvmlite marks a function: before 0.48 it marks what the function returns, which LLVM refuses."""
-    function = llvm.parse_assembly("define void @f() { ret void }").get_function("f")
-    function.add_function_attribute(INLINED)
-    return INLINED.encode() in function.attributes
-
-
-def _is_short(function: Any) -> bool:
-    """Whether a function of a module takes about as long as its call."""
-    few = islice(chain.from_iterable(block.instructions for block in function.blocks), SHORT + 1)
-    return 0 < sum(1 for _ in few) <= SHORT and not any(b"noinline" in one for one in function.attributes)
+        for cls, name, theirs in usual:
+            setattr(cls, name, theirs)
 
 
 def _linked_jit(template: Any) -> Any:
     jit = _USUAL_JIT(template)
     return lambda **options: jit(**{"pipeline_class": LinkedCompiler, **options})
+
+
+# What is replaced while a kernel is compiled: the compilers of functions that Numba overloads, and of all others within
+# a kernel, such as sorting.
+_LINKED: tuple[tuple[type, str, Any], ...] = (
+    (templates._OverloadFunctionTemplate, "_get_jit_decorator", _linked_jit),
+    (compiler.Compiler, "define_pipelines", LinkedCompiler.define_pipelines),
+)
 
 
 def widened(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -281,10 +173,9 @@ def widened(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def rebuild_linked(context: Any, *reduced: Any) -> Any:
     """Make of what is on the disk a compiled kernel that can be linked; its counterpart of `CompileResult._rebuild`."""
-    (name, _, code), fndesc, environment, signature, objectmode, lifted, typeann, reload_init, environments = reduced
-    library = Linked(context.codegen(), name)
-    library._final_module = library._shared_module = llvm.parse_bitcode(code)
-    library._finalize_final_module()
+    (_, _, codes), fndesc, environment, signature, objectmode, lifted, typeann, reload_init, environments = reduced
+    library, *others = (from_disk(context.codegen(), *one) for one in codes)
+    library._linking_libraries[:] = others
     return compile_result(
         target_context=context,
         typing_context=context.typing_context,

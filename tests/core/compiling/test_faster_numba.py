@@ -5,6 +5,7 @@ import numba
 import numpy as np
 import pytest
 from numba.core import ir, types
+from numba.core.postproc import PostProcessor
 from numba.core.registry import cpu_target
 
 from commsim.core.compiling import faster_numba
@@ -97,6 +98,22 @@ def test_types_have_the_size_and_alignment_that_llvm_says(own):
     for _ in range(2):
         assert [(context.get_abi_sizeof(kind), context.get_abi_alignment(kind)) for kind in kinds] == wanted
     assert len(set(wanted)) > 4
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_the_end_of_a_variable_is_marked_where_references_are_counted(own, monkeypatch, counts):
+    marked, usual = [], PostProcessor._insert_var_dels
+    monkeypatch.setattr(PostProcessor, "_insert_var_dels", lambda self, **of: (marked.append(1), usual(self, **of))[1])
+    faster_numba.install()
+    values = np.arange(5.0)
+    numba.njit(_nrt=counts)(halve)(values)
+    assert list(values) == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert bool(marked) == counts
+
+
+def halve(a):
+    for i in range(len(a)):
+        a[i] /= 2
 
 
 def test_generators_are_compiled_with_either(own):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numba.core.codegen import JITCodeLibrary
 
-from commsim.core.compiling import kernel_compiler, notices
+from commsim.core.compiling import kernel_libraries, notices
+from commsim.core.compiling.kernel_libraries import Called, code_of, reached
 from commsim.core.compiling.pipelines import PLAIN, pipelines
 from commsim.core.jit import BORROWING, KERNEL, Kernel, _is_disabled, long_loops
 
@@ -104,6 +105,38 @@ def test_what_is_linked_comes_from_the_disk(folder, monkeypatch):
     assert sum(outer.compiled.stats.cache_misses.values()) == 1
 
 
+def middle(x):
+    return inner(x) + inner(x + 1)
+
+
+def sum_of_middle(a):
+    found = 0.0
+    for x in a:
+        found += between(x)
+    return found
+
+
+between = Kernel(middle, KERNEL)
+
+
+def test_what_is_linked_holds_its_own_code_and_each_kernel_below_it_once(folder, monkeypatch):
+    """Two levels from the disk; in memory the one between is without the code of the innermost."""
+    monkeypatch.setitem(total.__globals__, "inner", Kernel(square, KERNEL))
+    for _ in range(2):
+        monkeypatch.setitem(total.__globals__, "between", Kernel(middle, KERNEL))
+        outer = Kernel(sum_of_middle, KERNEL)
+        assert outer(np.arange(3.0)) == 19.0
+        (compiled,) = total.__globals__["between"].linked.overloads.values()
+        libraries = reached((compiled.library,))
+        defined = [one.name for each in libraries for one in code_of(each).functions if not one.is_declaration]
+        assert sum("middle" in name for name in defined) == sum("square" in name for name in defined) == 1
+        assert not any("square" in one.name for one in compiled.library.own_code.functions if not one.is_declaration)
+        for path in folder.iterdir():
+            if not path.name.startswith("linked.") or "square" in path.name:  # all that is left is the one between
+                path.unlink()
+    assert sum(total.__globals__["between"].linked.stats.cache_hits.values()) == 1
+
+
 def test_a_linked_kernel_raises_with_its_values(folder, monkeypatch):
     for _ in range(2):  # compiled, and read
         _, outer = anew(monkeypatch)
@@ -133,6 +166,20 @@ def test_functions_of_numpy_within_a_kernel_are_linked_only_and_serve_plain_njit
     assert "Called" in {kind for kind, _ in made}
     assert not [name for kind, name in made if kind != "Called" and "<locals>" in name]  # such as ol_max.<locals>.impl
     assert numba.njit(**KERNEL)(largest)(values) == largest(values)
+
+
+def test_what_numba_calls_within_a_function_of_numpy_is_linked_only(folder, monkeypatch):
+    made = []
+    finalize = JITCodeLibrary._finalize_specific
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", lambda self: (made.append(type(self)), finalize(self)))
+
+    def sorted_by(a):
+        return np.argsort(a, kind="mergesort")
+
+    values = np.array([3.0, 1.0, 2.0, 1.0])
+    assert list(Kernel(sorted_by, KERNEL)(values)) == [1, 3, 2, 0]
+    assert made == [Called]
+    assert list(numba.njit(sorted_by)(values)) == [1, 3, 2, 0]
 
 
 def twice(x):
@@ -167,7 +214,7 @@ def test_a_kernel_whose_functions_are_marked_is_one_function_without_passes_over
     """
     if not marks:
         monkeypatch.setattr(llvm.ValueRef, "add_function_attribute", lambda *_: None)
-    monkeypatch.setattr(kernel_compiler, "_marks_functions", kernel_compiler._marks_functions.__wrapped__)
+    monkeypatch.setattr(kernel_libraries, "_marks_functions", kernel_libraries._marks_functions.__wrapped__)
     orders, usual = [], llvm.PassBuilder.getModulePassManager
     monkeypatch.setattr(llvm.PassBuilder, "getModulePassManager", lambda self: (orders.append(1), usual(self))[1])
     pair, within = (3.0, 7.0), Kernel(twice, BORROWING)
@@ -182,7 +229,7 @@ def test_a_kernel_whose_functions_are_marked_is_one_function_without_passes_over
     values = np.arange(5.0)
     outer(values)
     assert list(values) == [0.0, 15.0, 14.0, 45.0, 28.0]
-    assert len(orders) == (make is long_loops or not kernel_compiler._marks_functions())
+    assert len(orders) == (make is long_loops or not kernel_libraries._marks_functions())
     assert marks or orders
     (code,) = outer.inspect_llvm().values()
     defined = re.findall(r'^define .*@"?([\w.$]+)', code, re.MULTILINE)
