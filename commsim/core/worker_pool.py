@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,7 +31,7 @@ def worker_pool(n: int) -> Iterator[ProcessPoolExecutor]:
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(n, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(n, mp_context=get_context("spawn"), initializer=end_at_once) as pool:
         try:
             yield pool
         except BrokenExecutor:
@@ -38,3 +40,8 @@ def worker_pool(n: int) -> Iterator[ProcessPoolExecutor]:
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def end_at_once() -> None:
+    """Have this process end as forked ones do: without taking apart all it has loaded, which takes 0.4 s."""
+    atexit.register(os._exit, 0)

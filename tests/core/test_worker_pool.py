@@ -17,3 +17,21 @@ def test_a_process_that_is_ended_from_outside_is_named():
 def test_other_errors_of_the_work_pass_through():
     with pytest.raises(ZeroDivisionError), worker_pool(1) as pool:
         pool.submit(divmod, 1, 0).result()
+
+
+LEAVING = """
+import os, sys
+
+class Leaving:
+    def __del__(self, write=os.open, path={path!r}, flags=os.O_CREAT):
+        write(path, flags)
+
+sys.leaving = Leaving()
+"""
+
+
+def test_a_process_takes_nothing_apart_when_it_ends(tmp_path):
+    path = tmp_path / "taken_apart"
+    with worker_pool(1) as pool:
+        pool.submit(exec, LEAVING.format(path=str(path))).result()
+    assert not path.exists()

@@ -61,7 +61,8 @@ def pack_root(
                 own = arcs.between[source, x]
                 left[x] += arcs.room[e] - (min(arcs.room[e], arcs.room[own]) if own >= 0 and x != root else 0)
     own = arcs.between[source, root]
-    batch[0, :5], batch[0, 5], parent[0, 0] = np.array((arcs.room[own], 1, 0, 1, 0)), root, -1
+    batch[0, 0], batch[0, 1], batch[0, 2], batch[0, 3], batch[0, 4] = arcs.room[own], 1, 0, 1, 0
+    batch[0, 5], parent[0, 0] = root, -1
     arcs.room[own] = 0
     inside[root] = True
     done, waiting, required = 0, 0, later
@@ -103,7 +104,7 @@ def pack_root(
         if waiting == 0:
             break
         waiting -= 1
-        batch[done], parent[done] = batch[last - waiting], parent[last - waiting]
+        _copy_row(batch, parent, last - waiting, done)
         drop_arcs(arcs, below[waiting])
         required -= batch[done, 0]
         inside[:], refused[:] = False, False
@@ -129,12 +130,21 @@ def _fullest(arcs: Arcs, left: Numbers, refused: NDArray[np.bool_], now: Numbers
 def _let_wait(arcs: Arcs, batch: Numbers, parent: Numbers, now: int, waiting: int, fits: int) -> None:
     """Keep the rest of a batch, and let the source reach its ranks through a node of its own."""
     row = len(batch) - 1 - waiting
-    batch[row], parent[row] = batch[now], parent[now]
+    _copy_row(batch, parent, now, row)
     batch[row, 0] -= fits
     node = parent.shape[1] + waiting
     add_arc(arcs, len(arcs.first) - 1, node, batch[row, 0])
     for i in range(batch[row, 1]):
         add_arc(arcs, node, batch[row, 5 + i], UNLIMITED)
+
+
+@kernel
+def _copy_row(batch: Numbers, parent: Numbers, row: int, to: int) -> None:
+    """Copy a batch, item by item: Numba compiles a message about shapes where rows are copied whole."""
+    for i in range(batch.shape[1]):
+        batch[to, i] = batch[row, i]
+    for i in range(parent.shape[1]):
+        parent[to, i] = parent[row, i]
 
 
 @kernel

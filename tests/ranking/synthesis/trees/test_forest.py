@@ -10,10 +10,13 @@ from tree_packings import most_sums, most_trees, worst_cut
 
 from benchmarks.synthesis.command import GATHER, REDUCE
 from benchmarks.synthesis.networks import NETWORKS
+from commsim.core.compiling.kernel_cache import KernelCache, cache_folder
+from commsim.core.jit import _is_disabled
 from commsim.ranking.synthesis.trees.forest import DIRECTIONS, Grower
 from commsim.ranking.synthesis.trees.free_roots import CutProgram, fits, free_roots
 from commsim.ranking.synthesis.trees.max_flow_kernel import room_between
 from commsim.ranking.synthesis.trees.optimum import optimum, with_few_trees
+from commsim.ranking.synthesis.trees.packing_kernel import pack_root
 from commsim.ranking.synthesis.trees.splitting import split_switches
 from commsim.ranking.synthesis.trees.tree_packing import pack
 from commsim.ranking.synthesis.trees.whole_rates import whole_network, whole_rates
@@ -173,3 +176,13 @@ def test_rates_without_a_common_measure_are_rounded_down_and_it_is_said():
 
 def test_every_operation_of_trees_has_a_direction():
     assert set(DIRECTIONS.values()) == {(True, False), (False, True), (True, True)}
+
+
+@pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
+def test_rows_of_batches_are_copied_without_a_message_about_shapes():
+    """Where a kernel copies rows whole, Numba compiles a message with all that writes numbers: a second."""
+    best = optimum(whole_of(SMALL["a100_x1"]), np.ones(8, np.int64))
+    pack(split_switches(best.room, best.roots))
+    files = cache_folder().glob(f"{KernelCache(pack_root.py_func, pack_root.options).name}*")
+    kept = max(files, key=lambda path: path.stat().st_mtime)
+    assert b"cannot assign slice" not in kept.read_bytes()
