@@ -72,6 +72,7 @@ def _print_drawn(what: str, found: Drawn) -> None:
         f"# a reader who knows how they are drawn: {found.bound / found.n:.0%} (expects {found.expected / found.n:.0%})"
     )
     print(f"# in the set that nothing distinguishes (of {found.n_named / found.n:.1f} causes): {named:.0%}")
+    print(f"# first, or named beside a first cause of the same times: {found.alike / found.n:.0%}")
     apart = max(1, found.apart)
     print(f"# without a twin of another cause: {found.apart}, top-1 {found.first_apart / apart:.0%}")
     for (true, first), n in found.confused.most_common(6):

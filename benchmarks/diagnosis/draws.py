@@ -57,6 +57,8 @@ class Drawn:
     named, n_named : int
         Draws whose cause is first, or among those that nothing distinguishes from the first in the answer's words; and
         all causes that these answers name.
+    alike : int
+        Draws whose cause is first, or is named beside a first one that has the same times.
     apart, first_apart : int
         Draws of faults without a twin, and those of them that are first.
     bound : int
@@ -74,6 +76,7 @@ class Drawn:
     third: int = 0
     named: int = 0
     n_named: int = 0
+    alike: int = 0
     apart: int = 0
     first_apart: int = 0
     bound: int = 0
@@ -133,6 +136,9 @@ def draw(
         found.third += fault.label in labels[:3]
         found.named += fault.label in alike
         found.n_named += len(alike)
+        found.alike += labels[0] == fault.label or (
+            fault.label in alike and _have_same_times(causes[0].times, fault.times)
+        )
         found.apart += is_apart
         found.first_apart += is_apart and labels[0] == fault.label
         if labels[0] != fault.label:
@@ -185,5 +191,8 @@ def _best(place: _Place, times: NDArray[np.float64], noise: float) -> tuple[str,
 
 
 def _are_twins(one: FaultTimes, other: FaultTimes) -> bool:
-    apart = np.log(one.times / other.times)
-    return one.label != other.label and float(np.sqrt((apart**2).mean())) < TWIN
+    return one.label != other.label and _have_same_times(one.times, other.times)
+
+
+def _have_same_times(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return float(np.sqrt((np.log(one / other) ** 2).mean())) < TWIN
