@@ -34,15 +34,8 @@ TIMES = {
     **dict.fromkeys(("timems", "latencyms", "avgtimems"), 1e-3), **dict.fromkeys(("times", "timesec", "seconds"), 1.0),
 }  # fmt: skip
 RATES = (
-    "busbw",
-    "busbwgbps",
-    "busbwgbs",
-    "busbwgbits",
-    "oopbusbw",
-    "outofplacebusbw",
-    "busbandwidth",
-    "busbandwidthgbs",
-)
+    "busbw", "busbwgbps", "busbwgbs", "busbwgbits", "oopbusbw", "outofplacebusbw", "busbandwidth", "busbandwidthgbs",
+)  # fmt: skip
 # Units of a rate in bits as the name of a column writes them; of a name in small letters alone nothing says that.
 _IN_BITS = re.compile(r"Gb(?:it)?s?(?:ps|/s)")
 WHICH, OPERATIONS = "which", ("operation", "collective", "coll")
@@ -119,7 +112,7 @@ def read_csv_rows(path: Path) -> list[CsvTiming]:
         times = [(value, unit) for value, unit in every if value]
         if not (times or rate):
             raise InputError(f"{path}, line {number}: has neither time_us nor busbw above 0")
-        if rate and any(_IN_BITS.search(name) for known, name in written.items() if known in RATES):
+        if rate and _IN_BITS.search(written[next(name for name in RATES if point.get(name))]):
             rate /= 8
         time = times[0][0] * times[0][1] if times else None
         healthy = (cells.get(WHICH) or "").strip().lower() in HEALTHY

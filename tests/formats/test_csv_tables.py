@@ -51,6 +51,8 @@ def test_a_rate_in_bits_is_an_eighth(tmp_path, column, part):
     path = tmp_path / "all_reduce.csv"
     path.write_text(f"bytes,{column}\n1000000,40\n")
     assert [row.time for row in read_measured(path, n_ranks=2)] == pytest.approx([25e-6 * part])
+    path.write_text("bytes,busbw,busbw_Gbps\n1000000,40,320\n")  # of several the unit of the one that is read
+    assert [row.time for row in read_measured(path, n_ranks=2)] == pytest.approx([25e-6])
 
 
 def test_a_header_without_rows_is_said_to_be_one(tmp_path):
