@@ -91,6 +91,8 @@ def _in_turn(
 def steps_of_ring(n_ranks: int, n_bytes: float) -> list[TimedStep]:
     """List the usual steps that a ring all-reduce is predicted from: its kinds of hops, of the two sizes next to its.
 
+    With two ranks both hops together are a ring of another size, and the prediction interpolates between two of these.
+
     Parameters
     ----------
     n_ranks : int
