@@ -184,10 +184,14 @@ def _links_to_fabric(
     apart = forest.distances(*joins.T)
     if (cost[best[owner[others]]] + apart[which.ravel()] >= cost[others]).any() or not single[best].all():
         return None
-    rows = [np.append(path[begin[port] : begin[port + 1]], link[port]) for port in best.tolist()]
-    rows = [row[::-1] for row in rows] if back else rows
-    lengths, links = np.array([len(row) for row in rows]), np.concatenate(rows).astype(np.int32)
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), links, switch[best]
+    length = begin[best + 1] - begin[best] + 1  # of its path, and the port
+    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
+    owner = np.repeat(np.arange(len(best)), length)
+    place = np.arange(first[-1]) - first[owner]
+    place = length[owner] - 1 - place if back else place
+    inside = np.append(path, 0)[np.minimum(begin[best][owner] + place, len(path))]
+    links = np.where(place == length[owner] - 1, link[best][owner], inside)
+    return first, links.astype(np.int32), switch[best]
 
 
 def _stacked(tables: tuple[Routes, ...]) -> Routes:
