@@ -14,6 +14,13 @@ def test_a_registered_topology_is_built_from_its_arguments():
     assert load_network(text) == leaf_spine(4, 2, 8, 50e9, oversubscription=2.0, latency=1e-6)
 
 
+def test_the_last_parameter_of_a_topology_may_be_a_file(tmp_path):
+    machine = tmp_path / "machine.toml"
+    save(load_network("dgx-a100"), machine)
+    first = load_network(f"rail_optimized:preset={machine},machines=2")
+    assert load_network(f"rail_optimized:machines=2,preset={machine}") == first
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_name_that_ends_as_a_file_does_is_a_file(tmp_path, suffix):
     path = str(tmp_path / f"my:star{suffix}")
