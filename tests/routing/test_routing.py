@@ -356,7 +356,8 @@ def test_seeds_drawn_together_take_one_walk_and_the_routes_of_each_alone(
     assert any(not np.array_equal(alone[0].link, one.link) for one in alone[1:])
 
 
-def test_a_pair_without_a_path_is_named_also_where_seeds_are_drawn_together() -> None:
+@pytest.mark.parametrize("pairs", [([0, 1, 0], [1, 2, 1]), ([1, 0], [2, 1])])
+def test_a_pair_without_a_path_is_named_also_where_seeds_are_drawn_together(pairs: tuple[list[int], list[int]]) -> None:
     network = Network("apart", ["a", "b", "c"], kinds(3, 0), *both_ways(0, 1), 1.0, 0.0)
     with drawn_together((1, 2)), pytest.raises(RoutingError, match="no path from b to c"):
-        find_routes(network, [0, 1, 0], [1, 2, 1], routing="ecmp", seed=1)
+        find_routes(network, *pairs, routing="ecmp", seed=1)
