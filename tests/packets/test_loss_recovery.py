@@ -9,10 +9,12 @@ import pytest
 from one_path import Dcqcn, Dctcp, Window, play
 
 from collectives import COLLECTIVES
+from commsim import predict
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine.flow_job import FlowJob
 from commsim.engine.flow_plan import plan_flows
+from commsim.networks import load_network
 from commsim.packets.links.loss_kernel import LOSS_DRAW, uniform
 from commsim.packets.links.queues import ACK_BYTES, Fabric
 from commsim.packets.transports.spraying import Spraying, over_path
@@ -113,6 +115,20 @@ def test_whatever_is_lost_all_bytes_come_once_and_go_back_n_takes_longer(transpo
     assert runs[0].counters["drops_loss"] > 0
     assert many > 3 * few
     assert runs[1].time > runs[0].time
+
+
+def test_what_overtakes_a_lost_packet_by_more_than_an_answer_tells_is_not_taken_for_it():
+    """Over four spines packets overtake each other; an answer has one bit for each of 64."""
+    network = load_network("leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=2,latency=2us")
+    times = []
+    for loss in (0.0, 0.003):
+        lossy = dataclasses.replace(network, loss=np.full(network.n_links, loss))
+        how = {"engine": "packet", "transport": "nscc", "routing": "spray"}
+        result = predict("direct_all_to_all", lossy, "8MiB", **how)
+        times.append(result.time)
+    assert result.counters["out_of_order"] > 1000
+    assert 0 < result.counters["retransmissions"] <= result.counters["drops_loss"]
+    assert times[0] < times[1] < 2 * times[0]
 
 
 @pytest.mark.parametrize(
