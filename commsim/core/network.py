@@ -196,7 +196,7 @@ class Network(Value):
             put(self, field, freeze(getattr(self, field), np.int32, (m,), f"{self.name}: {field}"))
         for field in ("bandwidth", "latency", "buffer", "loss"):
             where = f"{self.name}: {field}"
-            put(self, field, freeze(getattr(self, field), np.float64, (m,), where, repeats=field == "buffer"))
+            put(self, field, freeze(getattr(self, field), np.float64, (m,), where, repeats=field in ("buffer", "loss")))
         overhead: Any = self.overhead_given
         costs: Any = (self.overhead, self.recv_overhead)
         if overhead is None:
@@ -204,9 +204,10 @@ class Network(Value):
         for field in ("overhead", "recv_overhead"):
             put(self, field, 0.0 if getattr(self, field) is None else getattr(self, field))
         for field in ("overhead", "recv_overhead", "gamma"):
-            put(self, field, freeze(getattr(self, field), np.float64, (n,), f"{self.name}: {field}"))
+            put(self, field, freeze(getattr(self, field), np.float64, (n,), f"{self.name}: {field}", repeats=True))
         for field in ("machine", "message_engines"):
-            put(self, field, freeze(getattr(self, field), np.int32, (n,), f"{self.name}: {field}"))
+            where = f"{self.name}: {field}"
+            put(self, field, freeze(getattr(self, field), np.int32, (n,), where, repeats=field == "message_engines"))
         put(self, "kind", freeze(self.kind, np.uint8, (n,), f"{self.name}: kind"))
         for field, usual in (("forwards", FORWARDING), ("aggregates", AGGREGATING)):
             flags = getattr(self, field)

@@ -81,12 +81,12 @@ def ports_are_few(network: Network) -> bool:
 
 
 @fact
-def tiers(network: Network) -> NDArray[np.int64]:
+def tiers(network: Network) -> NDArray[np.int32]:
     """Links between each node and the nearest endpoint that reaches it.
 
     Returns
     -------
-    int64[n_nodes]
+    int32[n_nodes]
         0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
     """
     tier = levels_from(network.kind == network.seat_kind, network.src, network.dst)
@@ -94,7 +94,7 @@ def tiers(network: Network) -> NDArray[np.int64]:
     return tier
 
 
-def tier_capacities(network: Network, tier: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def tier_capacities(network: Network, tier: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """By node, the bandwidth of its links from the tier below, and of those to the tier above."""
     below, above = np.zeros((2, network.n_nodes))
     for low in range(0, network.n_links, AT_ONCE):
@@ -123,7 +123,7 @@ def with_rates(network: Network, **changes: Any) -> Network:
     return other
 
 
-def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) -> NDArray[np.int64]:
+def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) -> NDArray[np.int32]:
     """Links between each node and the nearest of those where `start` holds; -1 where no way leads.
 
     Parameters
@@ -133,7 +133,7 @@ def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) 
     src, dst : int[n_links]
         Ends of the links, which are taken in their direction.
     """
-    tier = np.where(start, 0, -1)
+    tier = start.astype(np.int32) - np.int32(1)
     level = 0
     while True:
         onward = (tier < 0)[dst]  # the others lead back
@@ -223,7 +223,7 @@ class _UnitLinks:
     link: NDArray[np.int32]
     src: NDArray[np.int32]
     dst: NDArray[np.int32]
-    tier: NDArray[np.int64]
+    tier: NDArray[np.int32]
 
 
 def _between_units(network: Network, unit: NDArray[np.int64]) -> _UnitLinks:

@@ -14,6 +14,8 @@ from .network import Network
 from .value import Value, freeze
 
 _NO_LINKS = np.empty(0, np.int32)
+# Rows that are copied at once: places are of twice the size of what is copied.
+AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,11 +190,15 @@ def gathered(
     -------
     first, link : int64[k + 1], int32[m']
     """
-    length = np.diff(first)[rows]
-    new_first = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
-    at = np.repeat(first[rows] - new_first[:-1], length)
-    at += np.arange(new_first[-1])
-    return new_first, link[at]
+    new_first = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(np.diff(first)[rows], out=new_first[1:])
+    found = np.empty(new_first[-1], link.dtype)
+    for low in range(0, len(rows), AT_ONCE):
+        begin = new_first[low : low + AT_ONCE + 1]
+        at = np.repeat(first[rows[low : low + AT_ONCE]] - begin[:-1], np.diff(begin))
+        at += np.arange(begin[0], begin[-1])
+        found[begin[0] : begin[-1]] = link[at]
+    return new_first, found
 
 
 def _keys(ends: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -67,7 +67,8 @@ def lay_out_flows(
     capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0)).astype(np.int32)
     everyone = np.arange(n_connections, 2 * n_connections, dtype=np.int32)
     with expected_work(STEPS * (len(routes.link) + n_links)):
-        limits = find_limiting(links, network.bandwidth, network.overhead, network.recv_overhead)
+        sends, receives = network.overhead[nodes[:, 0]] > 0, network.recv_overhead[nodes[:, 1]] > 0
+        limits = find_limiting(links, network.bandwidth, sends, receives)
     limits |= network.curves is not None
     core, core_link, core_share = _cores(network, nodes)
     engines = [crowded_engines(network, nodes, routes, end) for end in (0, 1)]

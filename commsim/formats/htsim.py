@@ -68,7 +68,7 @@ def _text(network: Network) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _check_shape(network: Network, tier: NDArray[np.int64], blocks: list[dict[str, int]], n_hosts: int) -> int:
+def _check_shape(network: Network, tier: NDArray[np.int32], blocks: list[dict[str, int]], n_hosts: int) -> int:
     """Raise unless hosts, leaves and pods follow each other in order; return the hosts of a pod."""
     hosts = np.flatnonzero(tier == 0)
     above = {int(s): int(d) for s, d in zip(network.src, network.dst, strict=True) if tier[s] == 0}
@@ -93,7 +93,7 @@ def _check_shape(network: Network, tier: NDArray[np.int64], blocks: list[dict[st
     return pod
 
 
-def _degrees(network: Network, tier: NDArray[np.int64], level: int, other: int) -> NDArray[np.float64]:
+def _degrees(network: Network, tier: NDArray[np.int32], level: int, other: int) -> NDArray[np.float64]:
     """Cables of every switch of one tier to another one."""
     sources = network.src[(tier[network.src] == level) & (tier[network.dst] == other)]
     return np.asarray(np.bincount(sources, minlength=network.n_nodes)[tier == level], np.float64)

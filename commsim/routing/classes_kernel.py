@@ -117,7 +117,7 @@ def number_pairs(
 @kernel
 def number_bundles(
     node: NDArray[np.int32], src: NDArray[np.int32], dst: NDArray[np.int32], kind: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Give numbers to bundles of links, in the order of their first links.
 
     Those of links from one class have a part of a table to themselves, near to that of the next class.
@@ -131,7 +131,7 @@ def number_bundles(
 
     Returns
     -------
-    number : int32[n_links], first : int32[n_bundles], n_members : int64[n_bundles]
+    number : int32[n_links], first : int32[n_bundles], n_members : int32[n_bundles]
         Bundle of each link, its first link, and how many it has.
     """
     n, n_classes = src.shape[0], 0
@@ -163,4 +163,4 @@ def number_bundles(
             m += 1
         number[i] = table[at]
         found[table[at]] += 1
-    return number, first[:m].copy(), found[:m].astype(np.int64)
+    return number, first[:m].copy(), found[:m].copy()

@@ -91,8 +91,8 @@ def fabric_forest(network: Network) -> FabricForest | None:
     return forest if _machines_are_no_short_cuts(network, forest, fabric) else None
 
 
-def _tiers(network: Network, node: NDArray[np.int32], n: int) -> NDArray[np.int64]:
-    tier = np.zeros(n, np.int64)
+def _tiers(network: Network, node: NDArray[np.int32], n: int) -> NDArray[np.int32]:
+    tier = np.zeros(n, np.int32)
     tier[node] = tiers(network)
     return tier
 
@@ -119,6 +119,7 @@ def _machines_are_no_short_cuts(network: Network, forest: FabricForest, fabric: 
     leave = _ports(forest, network.src[out], network.dst[out], network.metric[out], network.machine)
     enter = _ports(forest, network.dst[back], network.src[back], network.metric[back], network.machine)
     hung = np.sort(network.src[out].astype(np.int64) * network.n_nodes + network.dst[out])  # faster than np.unique
+    del out, back
     hung = hung[np.diff(hung, prepend=-1) > 0] // network.n_nodes
     leave, enter = _once(leave, enter)
     inside = 0 if (hung[1:] == hung[:-1]).any() else 1
@@ -139,13 +140,15 @@ def _machines_are_no_short_cuts(network: Network, forest: FabricForest, fabric: 
 
 def _once(leave: Ports, enter: Ports) -> tuple[Ports, Ports]:
     """Leave out each machine whose ports are those of the machine before it: of neighbours under the same switches."""
-    rows = [np.stack(columns[1:], axis=1) for columns in (leave, enter)]
     first = [np.searchsorted(columns[0], np.arange(columns[0].max(initial=-1) + 2)) for columns in (leave, enter)]
     sizes = [set(np.diff(at).tolist()) for at in first]
     if len(first[0]) != len(first[1]) or any(len(size) != 1 for size in sizes):
         return leave, enter  # machines of different numbers of ports are all kept
-    wide = np.concatenate([row.reshape(len(at) - 1, -1) for row, at in zip(rows, first, strict=True)], axis=1)
-    kept = np.append(True, (wide[1:] != wide[:-1]).any(axis=1))
+    kept = np.zeros(len(first[0]) - 1, np.bool_)
+    kept[:1] = True
+    for column in (*leave[1:], *enter[1:]):  # one after the other: of all ports of a million machines
+        of_machine = column.reshape(len(kept), -1)
+        kept[1:] |= (of_machine[1:] != of_machine[:-1]).any(axis=1)
     of_leave, of_enter = (kept[columns[0]] for columns in (leave, enter))
     return tuple(column[of_leave] for column in leave), tuple(column[of_enter] for column in enter)
 

@@ -157,12 +157,14 @@ def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bo
     """Return links between switches by the node that they leave, then by the other end's class; and where these end."""
     links = np.flatnonzero(fabric[network.src] & fabric[network.dst]).astype(np.int32)
     links = links[np.lexsort((forest.node[network.dst[links]], network.src[links]))]  # stable: then in their order
-    first = np.searchsorted(network.src[links], np.arange(network.n_nodes + 1))
     src, to = network.src[links], forest.node[network.dst[links]]
+    first, at = np.zeros(network.n_nodes + 1, np.int64), np.flatnonzero(np.diff(src, prepend=-1))
+    first[src[at] + 1] = np.diff(np.append(at, len(links)))
+    np.cumsum(first, out=first)
     starts = np.flatnonzero(np.diff(src, prepend=-1).astype(bool) | np.diff(to, prepend=-1).astype(bool))
     bounds = np.append(starts, len(links))
     alike_to = np.repeat(bounds[1:].astype(np.int32), np.diff(bounds))
-    return (np.asarray(first, np.int64), np.asarray(links, np.int32), network.dst[links]), alike_to
+    return (first, np.asarray(links, np.int32), network.dst[links]), alike_to
 
 
 def walk_known(
@@ -185,7 +187,7 @@ def walk_known(
     choice : int
         Choice among links, as the kernels number it.
     order : int32[2, n_nodes]
-        Order from :func:`commsim.routing.dmodk.destination_order`; zeros for others.
+        Order from :func:`commsim.routing.dmodk.destination_order`; without columns for others.
     rows : (KeptRows, KeptRows), optional
         Same as in :func:`ends_of_routes`.
 

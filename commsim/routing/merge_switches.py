@@ -34,12 +34,9 @@ class LinkBundles:
     ----------
     link : int32[n_links]
         Bundle of each link of the network before.
-    n_members : int64[n_bundles]
-        Links in each bundle.
     """
 
     link: NDArray[np.int32]
-    n_members: NDArray[np.int64]
 
     def share_out(self, per_bundle: NDArray[np.float64]) -> NDArray[np.float64]:
         """Share what bundles carry among their links.
@@ -48,7 +45,13 @@ class LinkBundles:
         -------
         float64[n_links]
         """
-        return np.asarray((per_bundle / self.n_members)[self.link])
+        n_members, shared = np.zeros(len(per_bundle), np.int32), np.empty(len(self.link))
+        parts = [slice(low, low + AT_ONCE) for low in range(0, len(self.link), AT_ONCE)]
+        for part in parts:  # an index is cast to twice its size
+            np.add.at(n_members, self.link[part], np.int32(1))
+        for part in parts:
+            shared[part] = per_bundle[self.link[part]] / n_members[self.link[part]]
+        return shared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +97,7 @@ def merge_switches(network: Network) -> MergedSwitches:
         network,
         name=f"{network.name}, merged",
         nodes=picked_names(network.nodes, member),
-        **{name: getattr(network, name)[member]
+        **{name: _of_members(getattr(network, name), member)
            for name in ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine",
                         "message_engines", "coordinates")},
         src=_kept(node[network.src[first]]), dst=_kept(node[network.dst[first]]),
@@ -102,7 +105,12 @@ def merge_switches(network: Network) -> MergedSwitches:
         **{name: _kept(getattr(network, name)[first]) if name in differing else getattr(network, name)[:1]
            for name in ("latency", "buffer", "loss", "metric")},
     )  # fmt: skip
-    return MergedSwitches(merged, node, LinkBundles(link, n_members))
+    return MergedSwitches(merged, node, LinkBundles(link))
+
+
+def _of_members(column: NDArray[Any], member: NDArray[np.intp]) -> Any:
+    """Return a column of classes; one value where all nodes share it, which a network repeats without memory."""
+    return column[:1] if column.strides == (0,) else _kept(column[member])
 
 
 def _kept(column: NDArray[Any]) -> Any:
@@ -130,7 +138,7 @@ def _told_apart(kind: NDArray[np.int32], column: NDArray[Any]) -> NDArray[np.int
 
 def _bundles(
     network: Network, node: NDArray[np.int32], kind: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Give numbers to what differs in classes of ends or in its kind; return where each is first, and how often."""
     if network.n_links >= MANY:
         from .classes_kernel import number_bundles
@@ -138,7 +146,7 @@ def _bundles(
         return number_bundles(node, network.src, network.dst, kind)
     ends = node[network.src].astype(np.int64) * (int(node.max(initial=-1)) + 1) + node[network.dst]
     link, first = _numbered_alike(ends * (np.int64(kind.max(initial=0)) + 1) + kind)
-    return link, first, np.bincount(link, minlength=len(first))
+    return link, first, np.bincount(link, minlength=len(first)).astype(np.int32)
 
 
 def _numbered_alike(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -96,7 +96,7 @@ def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
     return uplinks
 
 
-def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:
+def _oversubscription(network: Network, tier: NDArray[np.int32]) -> dict[int, float]:
     below, above = tier_capacities(network, tier)
     rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0))
     worst: dict[int, float] = {}

@@ -98,7 +98,7 @@ def walk_routes(
     latency : float64[n_links], s
         Latency of each link.
     order : int32[2, n_nodes]
-        Index of each node among the possible destinations, and its tier; only for BY_DIGITS.
+        Index of each node among the possible destinations, and its tier; without columns unless for BY_DIGITS.
     rule, choice : int
         Links that may be taken, ANY, LAST_GROUP_CHANGE or DIMENSION_ORDER; and the choice among the best of them.
 
@@ -108,7 +108,7 @@ def walk_routes(
         Columns of Routes in the order of `flows`, without shares unless all choices are taken, and a flow that has no
         path, or -1.
     """
-    n, n_nodes, n_links, end = flows.shape[0], order.shape[1], latency.shape[0], graph[3]
+    n, n_nodes, n_links, end = flows.shape[0], graph[5].shape[0], latency.shape[0], graph[3]
     first = np.zeros(n + 1, np.int64)
     link = np.empty(8 * n + 16, np.int32)
     share = np.empty(8 * n + 16 if choice == ALL else 0)

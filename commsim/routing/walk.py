@@ -61,7 +61,7 @@ def walk(
         "dimension_order": (DIMENSION_ORDER, BY_HASH),
         "minimal": (LAST_GROUP_CHANGE, BY_HASH),
     }[routing]
-    order = np.zeros((2, network.n_nodes), np.int32)
+    order = np.zeros((2, 0), np.int32)
     if routing == "dmodk":
         from .dmodk import destination_order
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -9,8 +10,10 @@ from commsim.core.errors import InputError
 from commsim.core.files.npz import write_arrays
 from commsim.core.files.store import SUFFIXES, read_network, save
 from commsim.core.network import CPU, GPU, HOST, MEMORY, NIC, SWITCH, Network, both_ways, kinds, node_names
+from commsim.routing.merge_switches import merge_switches
 from topologies.bcube import bcube
 from topologies.dragonfly import dragonfly
+from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 from topologies.torus import torus
 
@@ -37,6 +40,16 @@ def test_scalars_fill_all_links_and_nodes():
     assert network.buffer.tolist() == [np.inf] * 4
     assert network.overhead.tolist() == [1e-6] * 3
     assert network.gamma.tolist() == [0.0] * 3
+
+
+def test_what_all_links_or_nodes_share_takes_no_memory():
+    shared = ("buffer", "loss", "overhead", "recv_overhead", "gamma", "message_engines")
+    network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=2)
+    merged = merge_switches(network).network
+    for one in (network, dataclasses.replace(network, latency=1e-6), merged):
+        assert [getattr(one, name).strides for name in shared] == [(0,)] * len(shared)
+    assert len(merged.loss) == merged.n_links < network.n_links
+    assert len(merged.gamma) == merged.n_nodes < network.n_nodes
 
 
 def test_switches_forward_and_hosts_aggregate_unless_told_otherwise():

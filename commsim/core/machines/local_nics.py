@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import Network
-from commsim.core.network_queries import fact, levels_from, live_nics
+from commsim.core.network_queries import AT_ONCE, fact, levels_from, live_nics
 
 
 def rails(network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -153,18 +153,21 @@ def _choices(network: Network) -> tuple[NDArray[np.int64], NDArray[np.bool_], ND
 
 def _has_several_ways(network: Network) -> NDArray[np.bool_]:
     """Whether several shortest ways lead to each node from NICs of its machine, or none but NVLinks: bool[n_nodes]."""
-    within = network.machine >= 0
-    some = np.flatnonzero((network.metric != NVLINK_METRIC) & within[network.src] & within[network.dst])
-    inside = some[network.machine[network.src[some]] == network.machine[network.dst[some]]]
-    src, dst = network.src[inside], network.dst[inside]
+    parts = [np.empty((2, 0), np.int32)]
+    for low in range(0, network.n_links, AT_ONCE):  # of millions of links, few are kept
+        src, dst, metric = (column[low : low + AT_ONCE] for column in (network.src, network.dst, network.metric))
+        machine = network.machine[src]
+        inside = (metric != NVLINK_METRIC) & (machine >= 0) & (machine == network.machine[dst])
+        parts.append(np.stack((src[inside], dst[inside])))
+    src, dst = np.concatenate(parts, axis=1)
+    parts.clear()
     start = np.zeros(network.n_nodes, np.bool_)
     start[live_nics(network)] = True
     level, n_ways = levels_from(start, src, dst), start.astype(np.int64)
-    small = level.astype(np.int32)
-    onward = small[dst] == small[src] + 1
+    onward = level[dst] == level[src] + 1
     src, dst = src[onward], dst[onward]
     for depth in range(int(level.max(initial=0))):
-        some = small[src] == depth
+        some = level[src] == depth
         n_ways += np.bincount(dst[some], n_ways[src[some]], network.n_nodes).astype(np.int64)
     return np.asarray(n_ways != 1) if start.any() else np.zeros(network.n_nodes, np.bool_)
 

@@ -26,7 +26,7 @@ class RouteLinks(NamedTuple):
 
 @kernel
 def find_limiting(
-    r: RouteLinks, bandwidth: NDArray[np.float64], overhead: NDArray[np.float64], recv_overhead: NDArray[np.float64]
+    r: RouteLinks, bandwidth: NDArray[np.float64], sends: NDArray[np.bool_], receives: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Find out, for each link, whether it could limit a flow.
 
@@ -39,8 +39,8 @@ def find_limiting(
         Routes of all connections.
     bandwidth : float64[n_links], bytes/s
         Bandwidth of each link.
-    overhead, recv_overhead : float64[n_nodes], s
-        Overheads of nodes that send and receive.
+    sends, receives : bool[n_connections]
+        Whether the source of each connection has an overhead when it sends, and its destination when it receives.
 
     Returns
     -------
@@ -52,12 +52,11 @@ def find_limiting(
     most = np.zeros(n_links)
     fastest = np.full(n, np.inf)
     for c in range(n):
-        sends, receives = overhead[r.nodes[c, 0]] > 0, recv_overhead[r.nodes[c, 1]] > 0
         for k in range(r.first[c], r.first[c + 1]):
             q = r.link[k]
             alone = bandwidth[q] / r.share[k] if r.share.shape[0] > 0 else bandwidth[q]
             fastest[c] = min(fastest[c], alone)
-            if (sends and r.src[q] == r.nodes[c, 0]) or (receives and r.dst[q] == r.nodes[c, 1]):
+            if (sends[c] and r.src[q] == r.nodes[c, 0]) or (receives[c] and r.dst[q] == r.nodes[c, 1]):
                 limits[q] = True
         for k in range(r.first[c], r.first[c + 1]):
             most[r.link[k]] += fastest[c] * r.share[k] if r.share.shape[0] > 0 else fastest[c]

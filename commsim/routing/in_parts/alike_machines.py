@@ -13,7 +13,7 @@ from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.network_queries import fact
 from commsim.core.pinned_routes import gathered
-from commsim.routing.link_rows import links_in_rows, only_sends
+from commsim.routing.link_rows import PART, links_in_rows, only_sends
 from commsim.routing.merge_switches import fabric_nodes
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Machines from which on comparing them pays; nodes of each up to which all pairs of them may be routed.
 LEAST, MAX_NODES = 64, 1024
+# Machines that are compared at once.
+AT_ONCE = 1024
 # Routes up to which those inside of machines are kept, which no hash changes; and for how many sets.
 MAX_KEPT, SETS = 1 << 20, 2
 Inside = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
@@ -51,6 +53,14 @@ class AlikeMachines:
     link: NDArray[np.int32]
     ends: NDArray[np.int32]
 
+    def links(self, row: NDArray[np.int32], machine: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return links of machines, int32[k], by their row in the first machine's."""
+        found = np.empty(len(row), np.int32)
+        for low in range(0, len(row), PART):
+            some = slice(low, low + PART)
+            found[some] = self.link[row[some], machine[some]]
+        return found
+
 
 @fact
 def alike_machines(network: Network) -> AlikeMachines | None:
@@ -59,27 +69,29 @@ def alike_machines(network: Network) -> AlikeMachines | None:
     n_machines = int(machine.max(initial=-1)) + 1
     if n_machines < LEAST:
         return None
-    owner = np.maximum(machine[network.src], machine[network.dst])
-    node, link = _by_machine(machine, n_machines), _by_machine(owner, n_machines)
-    del owner
+    node = _by_machine(machine + np.int32(1), n_machines)
+    link = _by_machine(_owners(network), n_machines)
     if node is None or link is None or len(node) > MAX_NODES:
         return None
     of_nodes = network.kind, network.forwards, only_sends(network)
     if any((column[at] != column[at[0]]).any() for column in of_nodes for at in node):
         return None
-    n, fabric = len(node), fabric_nodes(network)
-    place, ends = np.full(network.n_nodes, -1, np.int16), np.empty((len(link), 2), np.int32)
+    n, place = len(node), np.full(network.n_nodes, -1, np.int16)
+    place[fabric_nodes(network)] = n
     place[node] = np.arange(n, dtype=np.int16)[:, np.newaxis]
-    own = np.arange(n_machines, dtype=np.int32)
-    for k, at in enumerate(link):  # one after the other: all links at once are hundreds of megabytes
-        if (network.metric[at] != network.metric[at[0]]).any():
+    of_first = [place[column[link[:, 0]]] for column in (network.src, network.dst)]
+    for low in range(0, n_machines, AT_ONCE):  # a part of the machines, whose links are near to each other
+        at = link[:, low : low + AT_ONCE]
+        if (network.metric[at] != network.metric[link[:, :1]]).any():
             return None
-        for end, column in enumerate((network.src, network.dst)):
+        own = np.arange(low, low + at.shape[1], dtype=np.int32)
+        for places, column in zip(of_first, (network.src, network.dst), strict=True):
             of = column[at]
-            places = np.where(place[of] >= 0, place[of], np.where(fabric[of], n, n + 1))
-            if (places != places[0]).any() or ((machine[of] != own) & (machine[of] >= 0)).any():
+            if (place[of] != places[:, np.newaxis]).any() or ((machine[of] != own) & (machine[of] >= 0)).any():
                 return None
-            ends[k, end] = places[0]
+    ends = np.stack(of_first, axis=1).astype(np.int32)
+    ends[ends < 0] = n + 1
+    place[place == n] = -1
     return AlikeMachines(node[:, 0].copy(), place, link, ends)
 
 
@@ -136,7 +148,7 @@ def _found_inside(
     which, found = which[found >= 0], found[found >= 0]
     first, at = gathered(first, inside[link].astype(np.int32), found)
     length = np.diff(first)
-    links = machines.link[at, np.repeat(machine[src[which]], length)]
+    links = machines.links(at, np.repeat(machine[src[which]], length))
     latency = np.zeros(len(which))
     for hop in range(int(length.max(initial=0))):  # hop by hop: sums then round as those of a walk do
         further = np.flatnonzero(length > hop)
@@ -214,17 +226,31 @@ def ports_inside(
     of_port, link_on_path = gathered(begin, path, port)
     return (
         of_node,
-        machines.link[link[port], row],
+        machines.links(link[port], row),
         cost[port],
         single[port],
         of_port,
-        machines.link[link_on_path, np.repeat(row, np.diff(of_port))],
+        machines.links(link_on_path, np.repeat(row, np.diff(of_port))),
     )
 
 
+def _owners(network: Network) -> NDArray[np.int32]:
+    """Return the machine, plus 1, that each link has an end in; 0 outside."""
+    owner = network.machine[network.src]
+    for low in range(0, len(owner), PART):
+        some = slice(low, low + PART)
+        np.maximum(owner[some], network.machine[network.dst[some]], out=owner[some])
+    owner += 1
+    return owner
+
+
 def _by_machine(machine: NDArray[np.int32], n_machines: int) -> NDArray[np.int32] | None:
-    """Return the things of each machine in a column, rising; None where machines have different numbers, or none."""
-    first, order, _ = links_in_rows(machine + np.int32(1), machine, n_machines + 1)  # those of no machine come first
+    """Return the things of each machine in a column, rising; None where machines have different numbers, or none.
+
+    Machines are numbered from 1, and 0 is none: these things come first, and are left out.
+    """
+    first, order, _ = links_in_rows(machine, None, n_machines + 1)
+    del machine  # of nobody else
     counts = np.diff(first[1:])
     if not counts[0] or (counts != counts[0]).any():
         return None
