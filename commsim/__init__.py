@@ -9,11 +9,9 @@ Names are resolved when they are first used, so that importing commsim costs mil
 
 from __future__ import annotations
 
-import importlib
-
 from ._siblings import FINDER
 
-TYPE_CHECKING = False  # typing is not imported: `commsim` catches Ctrl-C only once this module is there
+TYPE_CHECKING = False  # nothing else is imported: `commsim` catches Ctrl-C only once this module is there
 if TYPE_CHECKING:
     from typing import Any
 
@@ -148,6 +146,8 @@ __all__ = sorted(_MODULE_OF)
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'commsim' has no attribute {name!r}")
+    import importlib
+
     FINDER.take_over()
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value

@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--limit-s", type=float, default=300.0, metavar="N", help="seconds after which a row ends (300)"
     )
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
-    parser.add_argument("--write", metavar="FILE", help="also write the page")
+    parser.add_argument("--write", metavar="FILE", help="also write the page; works that --only leaves out stay in it")
     args = parser.parse_args(argv)
     try:
         if not args.limit_s > 0:
@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             config = {"machine": machine_kind(), "quick": args.quick}
             write_json(args.json, {"schema": 1, "config": config, "rows": found, "growth": exponents})
         if args.write:
-            write_page(args.write, found, exponents)
+            write_page(args.write, found, exponents, list(SERIES))
     except CommsimError as error:
         print(f"benchmarks.scale: error: {error}", file=sys.stderr)
         return 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import machine_kind
@@ -37,6 +39,10 @@ The limits are our targets; rows that miss them (`no`) stay in the table.
 """
 
 
+# Line of a page about works that were measured on another machine than the first ones.
+LATER = "Measured later, on {}: {}."
+
+
 def cells(row: Mapping[str, Any]) -> list[str]:
     """Text under COLUMNS; a row that failed has its error where the method would be."""
     if "error" in row:
@@ -64,13 +70,47 @@ def growth_line(line: Mapping[str, Any]) -> str:
     return f"{line['work']}, {first} to {last} ranks: cpu ~ ranks^{line['cpu']:.2f}{memory}"
 
 
-def write_page(path: str, found: Sequence[Mapping[str, Any]], exponents: Sequence[Mapping[str, Any]]) -> None:
-    """Write the page, whole or not at all."""
-    growth = "\n".join(f"- {growth_line(line)}" for line in exponents)
-    head = HEAD.format(machine=machine_kind(), full_transfers=f"{FULL_TRANSFERS:,}")
-    table = markdown(list(COLUMNS), [cells(row) for row in found])
+def write_page(
+    path: str, found: Sequence[Mapping[str, Any]], exponents: Sequence[Mapping[str, Any]], works: Sequence[str]
+) -> None:
+    """Write the page, whole or not at all.
+
+    Works that were not measured now keep their rows, in the order of `works`. Where these are of another machine, the
+    page says which rows are of this one.
+    """
+    machine, lines, growth = machine_kind(), dict[str, list[str]](), dict[str, list[str]]()
+    again = {row["work"] for row in found}
+    later: dict[str, list[str]] = {}
+    if not again.issuperset(works) and Path(path).exists():
+        before = Path(path).read_text(encoding="utf-8")
+        lines, growth = _kept(before, [work for work in works if work not in again])
+        machine = "".join(re.findall(r"One core of: (.*)\.$", before, re.MULTILINE)[:1]) or machine
+        for on, names in re.findall(LATER.format(r"(.*)", r"(.*)"), before, re.MULTILINE):
+            later[on] = [name for name in names.split("; ") if name in lines]
+        if machine != machine_kind():
+            later[machine_kind()] = [name for name in works if name in again or name in later.get(machine_kind(), [])]
+    head = HEAD.format(machine=machine, full_transfers=f"{FULL_TRANSFERS:,}")
+    head += "".join(f"\n{LATER.format(on, '; '.join(names))}\n" for on, names in later.items() if names)
+    title, rule, *measured = markdown(list(COLUMNS), [cells(row) for row in found]).splitlines()
+    for row, line in zip(found, measured, strict=True):
+        lines.setdefault(row["work"], []).append(line)
+    for fit in exponents:
+        growth.setdefault(fit["work"], []).append(f"- {growth_line(fit)}")
+    table, grown = ([text for work in works for text in of.get(work, [])] for of in (lines, growth))
     with replacing(path) as out:
-        out.write(f"{head}\n{table}\n\n## Growth\n\n{growth}\n".encode())
+        out.write("\n".join((head, title, rule, *table, "", "## Growth", "", *grown, "")).encode())
+
+
+def _kept(page: str, works: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the lines of a page's table, and of its growth, of these works."""
+    lines, growth = dict[str, list[str]](), dict[str, list[str]]()
+    for line in page.splitlines():
+        for work in works:
+            if line.startswith(f"| {work} |"):
+                lines.setdefault(work, []).append(line)
+            elif re.match(rf"- {re.escape(work)}, \d+ to \d+ ranks: ", line):
+                growth.setdefault(work, []).append(line)
+    return lines, growth
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -24,6 +24,7 @@ LEAST_RATE = 2e6
 RINGS = (1024, 2048, 4096, 8192, 16384)
 LARGE = (8192, 32768, 131072)
 LARGE_LIMIT = (10.0, 2000.0)
+MILLION = 2**20
 COLLIDING = (1024, 8192)
 COLLIDING_LIMITS = {"ring": {8192: (120.0, 1000.0)}, "halving_doubling": {8192: (10.0, 1000.0)}}
 REDUCTIONS = ("ring", "halving_doubling", "double_tree", "hierarchical")
@@ -122,6 +123,8 @@ def _series() -> dict[str, Series]:
     for name, routing in itertools.product(REDUCTIONS, ("dmodk", "spray", "ecmp")):
         ranks: tuple[int, ...] = LARGE
         limits = {LARGE[-1]: LARGE_LIMIT}
+        if (name, routing) == ("ring", "spray"):  # as the network itself spreads packets
+            ranks, limits = (*LARGE, MILLION), limits | {MILLION: (10.0, 1500.0)}
         if routing == "ecmp":  # collisions have no symmetry, so 8,192 ranks are enough
             ranks, limits = COLLIDING, COLLIDING_LIMITS.get(name, {})
         found[f"{name}, rails, {routing}"] = Series(

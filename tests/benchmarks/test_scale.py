@@ -1,6 +1,7 @@
 """The benchmark of scale: its rows, its exponents, and that everything in it can be built."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from benchmarks.processes import Run
 from benchmarks.scale import command as scale
+from benchmarks.scale import page as page_of
 from benchmarks.scale import row as row_of
 from benchmarks.scale.page import COLUMNS, cells, growth_line, write_page
 from benchmarks.scale.works import SERIES, SIZE
@@ -118,10 +120,43 @@ def test_an_error_of_the_row_program_is_said_in_one_line(capsys: pytest.CaptureF
 def test_a_page_names_no_machine(tmp_path: Path) -> None:
     import platform
 
-    write_page(str(tmp_path / "page.md"), [], [])
+    write_page(str(tmp_path / "page.md"), [], [], [])
     text = (tmp_path / "page.md").read_text()
     assert text.startswith("# Scale\n")
     assert platform.node() not in text
+
+
+def test_works_that_are_not_measured_again_keep_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, works = tmp_path / "page.md", ["a", "a, b", "c"]
+
+    def write(names: Sequence[str], seconds: float) -> list[str]:
+        found = [{"work": name, "ranks": n, "cpu_s": seconds} for name in names for n in (10, 20)]
+        line = {"ranks": [10, 20], "cpu": seconds, "memory": None}
+        write_page(str(page), found, [line | {"work": name} for name in names], works)
+        text = page.read_text().splitlines()
+        table = [" ".join(line.split(" | ")[:4]) for line in text if line.startswith(("| a", "| c"))]
+        return table + [line for line in text if line.startswith(("- a", "- c"))]
+
+    def rows(*seconds: float) -> list[str]:
+        pairs = list(zip(works, seconds, strict=True))
+        lines = [f"| {work} {n} - {s:.3g}" for work, s in pairs for n in (10, 20)]
+        return lines + [f"- {work}, 10 to 20 ranks: cpu ~ ranks^{s:.2f}" for work, s in pairs]
+
+    assert write(works, 1.5) == rows(1.5, 1.5, 1.5)
+    assert write(["a, b"], 2.5) == rows(1.5, 2.5, 1.5)
+    assert write(["c", "a"], 3.5) == rows(3.5, 2.5, 3.5)
+    assert "Measured later" not in page.read_text()
+    kind = page_of.machine_kind()
+    monkeypatch.setattr(page_of, "machine_kind", lambda: "another one, 3.5 GHz")
+    assert write(["a, b"], 4.5) == rows(3.5, 4.5, 3.5)
+    assert f"One core of: {kind}.\n" in page.read_text()
+    assert write(["a"], 5.5) == rows(5.5, 4.5, 3.5)
+    assert "\nMeasured later, on another one, 3.5 GHz: a; a, b.\n" in page.read_text()
+    monkeypatch.setattr(page_of, "machine_kind", lambda: kind)
+    assert write(["a"], 6.5) == rows(6.5, 4.5, 3.5)
+    assert "\nMeasured later, on another one, 3.5 GHz: a, b.\n" in page.read_text()
+    assert write(works, 1.5) == rows(1.5, 1.5, 1.5)
+    assert "Measured later" not in page.read_text()
 
 
 def test_a_work_that_takes_no_time_by_a_coarse_clock_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
