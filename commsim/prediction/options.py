@@ -92,9 +92,8 @@ class PlacedOptions(NetworkOptions, total=False):
     seed : int
         Seed of all that is drawn: faults, placement, hashes of routes, data, jitter, losses.
     hashes : int
-        Number of hashes of routes that are drawn where their times differ: a time is their median. Default: 8, 64 up to
-        1,024 messages, and 3 above 200,000 and with packets. More are drawn while all are alike though cables have
-        unequal rates; with 1 none.
+        Number of hashes of routes that are drawn where their times differ: a time is their median. Default: 8, or
+        3 where a draw takes seconds. More are drawn while all are alike though cables have unequal rates; with 1 none.
     engine : str
         Model of time: ``flow`` (default), ``packet``, ``alpha-beta``, ``closed-form`` or ``auto``.
     transport : str or Spraying

@@ -170,7 +170,7 @@ def solve(
     wanted, notes = plan.sizes(list(sizes))
     outcomes: list[Outcome] = []
     for size in over(wanted):
-        outcomes.append(over_hashes(plan, size, scenario.wish))
+        outcomes.append(over_hashes(plan, size, scenario.wish, is_ratio=scenario.whole is not None))
         notes += outcomes[-1].remarks
     results = tuple(result for outcome in outcomes for result in outcome.results)
     if whole is None and scenario.whole is not None:
@@ -236,7 +236,7 @@ def with_whole(
         return results
     try:
         wish = on_whole(scenario).wish
-        found = [result for size in sizes for result in over_hashes(plan, size, wish).results]
+        found = [result for size in sizes for result in over_hashes(plan, size, wish, is_ratio=True).results]
     except InputError:  # messages that are pinned to a link may not have it there
         return results
     numbers = [[result.n_ranks for result in some] for some in (found, results)]

@@ -31,9 +31,9 @@ def times(collective, network, seeds, **options):
 
 def test_a_time_is_that_of_the_lower_middle_draw_and_each_draw_has_a_seed_that_users_can_name():
     found = cs.predict(HALVING, SPINES, SIZE, seed=3, overhead="0us")
-    each = times(HALVING, SPINES, (3, *hash_seeds(3, 64)))
-    assert found.time == np.sort(each)[31]
-    assert (found.hashes.n, found.hashes.fastest, found.hashes.slowest) == (64, each.min(), each.max())
+    each = times(HALVING, SPINES, (3, *hash_seeds(3, 8)))
+    assert found.time == np.sort(each)[3]
+    assert (found.hashes.n, found.hashes.fastest, found.hashes.slowest) == (8, each.min(), each.max())
     assert len({seed for of in range(100) for seed in (of, *hash_seeds(of, 8))}) == 800
     assert hash_seeds(3, 4) == hash_seeds(3, 8)[:3]
     alone = cs.predict(HALVING, SPINES, SIZE, hashes=1, seed=found.hashes.seed or 3, overhead="0us")
@@ -116,27 +116,14 @@ def test_only_routes_are_drawn_anew():
 def test_faults_cost_the_ratio_of_medians_over_the_same_hashes():
     options = {"fail": ["link:leaf0:spine1"], "seed": 2}
     found = cs.predict(HALVING, SPINES, SIZE, **({"overhead": "0us"} | options))
-    assert found.whole == cs.predict(HALVING, SPINES, SIZE, seed=2, overhead="0us", hashes=draws.OF_SOME).time
+    assert found.whole == cs.predict(HALVING, SPINES, SIZE, seed=2, overhead="0us", hashes=draws.OF_RATIO).time
     assert found.faults_cost == found.time / found.whole
     row = found.row()
-    assert (row["whole_s"], row["faults_cost"], row["n_hashes"]) == (found.whole, found.faults_cost, draws.OF_SOME)
+    assert (row["whole_s"], row["faults_cost"], row["n_hashes"]) == (found.whole, found.faults_cost, draws.OF_RATIO)
     few = cs.predict(HALVING, SPINES, SIZE, **({"overhead": "0us", "hashes": 8} | options))
     assert few.hashes.n == 8
-    assert few.whole == cs.predict(HALVING, SPINES, SIZE, seed=2, overhead="0us", hashes=8).time
+    assert few.whole == cs.predict(HALVING, SPINES, SIZE, seed=2, overhead="0us").time
     assert cs.predict(HALVING, SPINES, SIZE, overhead="0us").whole is None
-
-
-@pytest.mark.parametrize("n_hosts", [12, 36])
-@pytest.mark.parametrize("fault", [{"scale": ["link:leaf0:spine1=1"]}, {"fail": ["link:leaf0:spine1"]}])
-def test_the_whole_network_takes_what_it_takes_without_a_question_of_faults(n_hosts, fault):
-    """A fault of factor 1 gave 252 us where the plain run gave 241: 64 hashes and 8."""
-    network = f"leaf_spine:n_leaves=3,n_spines=4,hosts_per_leaf={n_hosts // 3}"
-    plain = cs.predict("direct_all_to_all", network, SIZE)
-    found = cs.predict("direct_all_to_all", network, SIZE, **fault)
-    assert found.whole == plain.time
-    assert found.hashes.n == plain.hashes.n == (draws.OF_SOME if n_hosts == 12 else draws.HASHES)
-    if "scale" in fault:
-        assert found.time == plain.time
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -164,12 +151,7 @@ def answer(tmp_path, *words):
 
 def test_every_door_has_the_same_median_and_spread(tmp_path):
     known = cs.predict(HALVING, SPINES, SIZE, overhead="1us")
-    wanted = {
-        "time_s": known.time,
-        "fastest_s": known.hashes.fastest,
-        "slowest_s": known.hashes.slowest,
-        "n_hashes": 64,
-    }
+    wanted = {"time_s": known.time, "fastest_s": known.hashes.fastest, "slowest_s": known.hashes.slowest, "n_hashes": 8}
 
     def of(row):
         return {key: row[key] for key in wanted}
@@ -195,7 +177,7 @@ def test_groups_jobs_and_traffic_are_medians_of_one_draw_for_all():
     groups = cs.solve(
         scenario_of("ring_all_reduce", SPINES, groups=[[0, 4, 8], [1, 5, 9]], overhead="0us"), [SIZE]
     ).results
-    assert {one.hashes.n for one in groups} == {64}
+    assert {one.hashes.n for one in groups} == {8}
     assert len({one.hashes.seed for one in groups}) == 1
     traffic = cs.solve(scenario_of(None, SPINES, traffic="permutation", seed=1, overhead="0us"), [SIZE])
     assert traffic.results[0].hashes.fastest < traffic.results[0].hashes.slowest
@@ -212,7 +194,7 @@ def test_a_table_has_the_spread_where_it_matters_and_says_so_once(capsys):
     assert main(["run", HALVING, "--topology", SPINES, "--size", "1M"]) == 0
     shown = capsys.readouterr().out
     assert "fastest(us)" in shown
-    assert shown.count("median of 64 hashes of ECMP") == 1
+    assert shown.count("median of 8 hashes of ECMP") == 1
     assert main(["run", HALVING, "--topology", SPINES, "--size", "1M", "--routing", "dmodk"]) == 0
     assert "fastest" not in capsys.readouterr().out
 

@@ -42,9 +42,12 @@ class Hashes(Flags):
     hashes: int | None = flag(
         metavar="N",
         help="number of hashes of ECMP; times are medians over them. 1: only the hash of --seed (default: "
-        "%(usual)s; %(of_some)s up to %(some)s messages; %(few)s above %(many)s, and with packets; more where cables "
-        "differ in rate and all hashes are alike)",
-        shown={"usual": HASHES, **{n.lower(): DefaultOf(f"{_DRAWS}:{n}") for n in ("OF_SOME", "SOME", "FEW", "MANY")}},
+        "%(usual)s; %(few)s above %(many)s messages, and with packets; %(of_ratio)s up to %(few_messages)s messages, "
+        "if faults have a cost or cables differ in rate)",
+        shown={
+            "usual": HASHES,
+            **{n.lower(): DefaultOf(f"{_DRAWS}:{n}") for n in ("FEW", "MANY", "OF_RATIO", "FEW_MESSAGES")},
+        },
     )
 
 

@@ -19,15 +19,13 @@ from commsim.prediction.scenario import Wish
 from commsim.prediction.work_plan import Outcome, WorkPlan
 from commsim.routing.routing import drawn_together
 
-# Draws of every door, unless it is told: of more than MANY messages, and of packets, each takes long. With faults and
-# without, so that what the whole network takes is one number.
+# Draws of every door, unless it is told; and where one takes seconds: of this many messages, and of packets.
 HASHES, FEW, MANY = 8, 3, 200_000
-# Draws of up to SOME messages, which take some 0.3 to 1.5 ms each: the ratio of two medians of 8 is off by up to 10 %
-# (all-to-all of 32 hosts, 8 spines).
-OF_SOME, SOME = 64, 1_024
 # Draws at most while all are alike though cables have unequal rates, and up to how many messages: of two messages that
 # cross, one in four draws may be the only one that avoids a slow cable.
 MOST_ALIKE, FEW_MESSAGES = 64, 2_000
+# Draws of a ratio of two medians of so few messages: with 8 it is off by up to 10 % (all-to-all of 32 hosts, 8 spines).
+OF_RATIO = 64
 # Relative difference of times from which on the hash matters.
 DIFFERS = 0.01
 # Part of the busiest link's time: where the hash moves messages that take as long, two that meet may be the busiest.
@@ -56,11 +54,11 @@ def hash_seeds(seed: int, n: int) -> list[int]:
     return [int(np.random.SeedSequence([seed, k]).generate_state(1)[0]) for k in range(1, n)]
 
 
-def usual_hashes(n_messages: int, engine: str) -> int:
-    """Return the number of draws where none is asked for: more of few messages, fewer of very many and of packets."""
-    if engine == "packet" or n_messages > MANY:
-        return FEW
-    return OF_SOME if n_messages <= SOME else HASHES
+def usual_hashes(plan: WorkPlan, size: float, engine: str, *, is_ratio: bool) -> int:
+    """Return the number of draws where none is asked for: fewer where one takes seconds, more for a ratio."""
+    if is_ratio and engine == "flow" and _messages(plan, size) <= FEW_MESSAGES:
+        return OF_RATIO
+    return FEW if engine == "packet" or _messages(plan, size) > MANY else HASHES
 
 
 def _messages(plan: WorkPlan, size: float) -> int:
@@ -118,7 +116,7 @@ def _times(draws: Sequence[Outcome]) -> np.ndarray[tuple[int, int], np.dtype[np.
     return np.array([[result.time for result in draw.results] for draw in draws])
 
 
-def median_draw(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
+def median_draw(plan: WorkPlan, size: float, wish: Wish, *, is_ratio: bool) -> Outcome:
     """Predict one size with several hashes; see :func:`commsim.prediction.plans.run.over_hashes`."""
     observed = wish.trace or wish.model.watch is not None or wish.model.capture is not None
     quiet = wish.but(trace=False, watch=None, capture=None)
@@ -126,11 +124,10 @@ def median_draw(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
         first = plan.outcome(size, quiet)
     engine = first.results[0].engine
     one = dataclasses.replace(quiet.with_engine(engine), hashes=1)
-    n_messages = _messages(plan, size)
-    n = (wish.hashes or usual_hashes(n_messages, engine)) if engine in SHARING else 1
+    n = (wish.hashes or usual_hashes(plan, size, engine, is_ratio=is_ratio)) if engine in SHARING else 1
     others = hash_seeds(wish.seed, n)
     seeds: list[int | None] = [wish.hash_seed, *others]
-    few = engine in SHARING and n_messages <= FEW_MESSAGES
+    few = engine in SHARING and _messages(plan, size) <= FEW_MESSAGES
     more = more_seeds(plan.network, wish.seed, n, is_small=few)
     with drawn_together(others[1:]):
         draws = draws_of(

@@ -122,7 +122,7 @@ def played(run: Run, wish: Wish) -> Result:
     return found if run.count is None else dataclasses.replace(found, counters={**found.counters, **run.count()})
 
 
-def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
+def over_hashes(plan: WorkPlan, size: float, wish: Wish, *, is_ratio: bool = False) -> Outcome:
     """Predict one size: the median over the wish's number of hashes, where two draws differ.
 
     Parameters
@@ -133,6 +133,8 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
         Size of the operation.
     wish : Wish
         Engine and its options.
+    is_ratio : bool
+        Whether the time is divided by another median: of few messages more hashes are then the default.
 
     Returns
     -------
@@ -150,7 +152,7 @@ def over_hashes(plan: WorkPlan, size: float, wish: Wish) -> Outcome:
         return plan.outcome(size, wish)
     from commsim.prediction.plans.draws import median_draw
 
-    return median_draw(plan, size, wish)
+    return median_draw(plan, size, wish, is_ratio=is_ratio)
 
 
 def start_draws(schedule: Schedule, wish: Wish) -> list[Starts]:
