@@ -40,4 +40,4 @@ def register(house: House) -> None:
         "commsim.pages.cli.diff", diff="print two results, sweeps or schedules side by side, and where they differ"
     )
     house.commands("commsim.pages.cli.trace", trace="write the timeline of a run for Perfetto and chrome://tracing")
-    house.warmup("pages", "run ring_all_reduce --topology star:n_hosts=4 -b 1M -e 1M --report TMP/page.html")
+    house.warmup("pages", "commsim.pages.timeline:compile_intervals")

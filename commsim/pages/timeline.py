@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE
 from commsim.pages.lanes import PICOSECOND, Ints, Numbers, Slices, in_lanes
-from commsim.pages.simulated_run import LinkBins, SimulatedRun, link_bins
+from commsim.pages.simulated_run import LinkBins, SimulatedRun, link_bins, simulate_run
 
 N_BINS, MAX_COUNTERS = 200, 512
 AT_ONCE = 16_384
@@ -54,6 +54,15 @@ def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None
     track = link.astype(np.int64)
     del columns, link
     return in_lanes(track, run.trace.start[transfer], run.trace.sent[transfer], transfer)
+
+
+def compile_intervals(_folder: str) -> None:
+    """Put a small run on lanes and in bins, without a page: the library that draws it takes longer than all kernels."""
+    from commsim.prediction.build import prepare
+
+    run = simulate_run("ring", prepare("ring_all_reduce", "star:n_hosts=4"), 2.0**20)
+    sends(run, choose_transfers(run))
+    link_bins(run, N_BINS, MAX_COUNTERS)
 
 
 def choose_transfers(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:

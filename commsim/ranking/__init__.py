@@ -35,14 +35,14 @@ def register(house: House) -> None:
         "commsim.ranking.cli.synthesize",
         synthesize="make the fastest schedule for a network, with a proven lower bound",
     )
-    house.warmup("flow engine", "bound --topology star:n_hosts=8 --operation all_reduce -b 1M -e 1M")
     house.warmup(
         "synthesis",
         "synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o TMP/ring.npz",
         "synthesize --topology star:n_hosts=4 --operation all_reduce -b 1M -e 1M -o TMP/star.npz",
+        "bound --topology star:n_hosts=8 --operation all_reduce -b 1M -e 1M",
     )
     house.warmup(
         "sparse data and advice",
         "advise --topology star:n_hosts=8 --ranks 4 --size 1MiB --density 0.01 --programmable --lossy",
-        "advise --topology star:n_hosts=4 --operation expert_exchange",
+        "run ep_dispatch --topology star:n_hosts=4 -b 1M -e 1M",
     )

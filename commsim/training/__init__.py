@@ -20,5 +20,4 @@ def register(house: House) -> None:
         "commsim.training.cli",
         workload="predict training steps; read profiles of programs; measure the gradients of a torch module",
     )
-    house.warmup("flow engine", "workload step --model llama3-8b --gpu h100 --ranks 16 --tp 2 --global-batch 16")
     house.warmup("jobs and placement", "workload share TMP/cluster.toml TMP/placed.json")

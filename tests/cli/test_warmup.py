@@ -13,6 +13,7 @@ from commsim.cli.parsing.examples import examples_of
 from commsim.cli.warmup import compile_line
 from commsim.core.jit import _is_disabled
 from commsim.extensions import house
+from commsim.pages import interval_kernel
 
 # Runs the commands of the warm-up, then examples of all verbs; prints what these ask the cache for.
 AFTERWARDS = """
@@ -47,6 +48,17 @@ for line in sys.stdin.read().splitlines():
 def test_a_part_compiles_what_its_commands_need_and_says_what_failed():
     assert compile_line("topo list")["time_s"] > 0
     assert "unknown topology" in compile_line("run --topology no_such_network")["failed"]
+
+
+def test_kernels_of_timelines_are_compiled_without_the_library_of_pages(monkeypatch):
+    """`trace` needs them and no library; to put that together took as long as all other commands of the warm-up."""
+    called = []
+    monkeypatch.setattr(interval_kernel, "fill_lanes", lambda *_: called.append("lanes"))
+    monkeypatch.setattr(interval_kernel, "add_to_bins", lambda *_: called.append("bins"))
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    done = [compile_line(line) for line in warmup.parts_to_compile()["pages"]]
+    assert [(one["failed"], one["left_out"]) for one in done] == [(None, None)]
+    assert called == ["lanes", "bins"]
 
 
 def test_a_word_that_no_parser_knows_is_a_failure_that_is_said():
@@ -88,13 +100,13 @@ def test_after_a_warm_up_in_an_empty_cache_no_example_compiles_anything(tmp_path
     folder.mkdir()
     (folder / "examples").symlink_to(ROOT / "examples")
     in_shell("commsim warmup", folder, NUMBA_CACHE_DIR=str(cache))
-    compiled, later = {one.name for one in cache.iterdir()}, {}
+    compiled, later = {one.name for one in cache.glob("*.nbc")}, {}
     for verb in verbs():
         for line in examples_of(f"commsim {verb}".strip()):
             if "NUMBA_CACHE_DIR" in line or "mpirun" in line:
                 continue
             in_shell(line, folder, NUMBA_CACHE_DIR=str(cache))
-            if new := {one.name for one in cache.iterdir()} - compiled:
+            if new := {one.name for one in cache.glob("*.nbc")} - compiled:
                 later[line] = new
                 compiled |= new
     assert later == {}
