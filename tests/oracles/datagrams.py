@@ -22,7 +22,7 @@ def ears(place: NamesOfTestbed, layout: TestbedLayout, nodes: tuple[int, ...]) -
                 found[node] = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             found[node].bind((str(layout.address(node)), PORT))
             found[node].setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
-            found[node].settimeout(2.0)
+            found[node].settimeout(60.0)  # of sending, too: a busy kernel frees a full buffer late
         yield found
 
 

@@ -187,6 +187,6 @@ def test_a_lossy_link_really_loses_in_its_own_direction():
         for _ in range(500):
             sockets[0].sendto(b"there", (str(layout.address(1)), PORT))
             sockets[1].sendto(b"back", (str(layout.address(0)), PORT))
-        there, back = len(heard(sockets[1])), len(heard(sockets[0]))
+        there, back = len(heard(sockets[1], 2.0)), len(heard(sockets[0], 2.0))
     assert back == 500
     assert abs(there - 400) < 5 * np.sqrt(500 * 0.2 * 0.8)
