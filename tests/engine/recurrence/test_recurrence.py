@@ -240,5 +240,6 @@ def test_a_plan_of_sprayed_rings_keeps_no_merged_network():
     network = rail_optimized(128, hosts_per_group=8, groups_per_pod=4)
     paths = FlowPaths(network, FlowJob(ring_all_reduce(1024), place(network, 1024)), "spray", 0)
     assert paths.simulate(1e6, method="recurrence").time > 0
-    kept = [one for one in gc.get_objects() if type(one) is Network and one.name.endswith(", merged")]
-    assert kept == []
+    kept = [one.name for one in gc.get_objects() if type(one) is Network]
+    assert network.name in kept
+    assert f"{network.name}, merged" not in kept  # those of other tests may not have been collected yet
