@@ -31,6 +31,6 @@ def register(house: House) -> None:
         "commsim.placement.cli.warmup_files:write_files",
         "place score --capacity 50Gbps TMP/placed.json",
         "place rank TMP/cluster.toml TMP/jobs.json",
-        "cluster run TMP/cluster.toml --trace poisson:jobs=8,load=4,seed=1 --policy fifo,tiresias --compare",
+        "cluster run TMP/cluster.toml --trace poisson:jobs=16,load=4,seed=1 --policy fifo,tiresias --compare",
         "commsim.placement.cli.warmup_files:rank_beside_known_jobs",
     )
