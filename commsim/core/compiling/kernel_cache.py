@@ -128,7 +128,7 @@ class KernelCache:
 
     def _entries(self) -> list[Path]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self.cache_path) as them:  # a glob takes thrice as long
-            return [Path(one) for name in (self.name,) for one in them if one.name.startswith(name)]
+            return [Path(one) for one in them if one.name.startswith(self.name)]
         return []
 
     def _delete_old(self) -> None:
